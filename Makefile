@@ -1,0 +1,54 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup report site test lint format lab lock clean
+
+PYTHON  ?= python3
+PROFILE ?= laptop
+SET     ?=
+BIN     := .venv/bin
+
+help:  ## Show this help
+	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
+	@echo
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@echo
+	@echo "  PROFILE=quick|laptop|paper|FILE.yaml   which run (default: laptop)"
+	@echo "  SET=\"key=value key=value\"              profile keys to change for one run"
+
+.venv/ready: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Sentigeo needs Python 3.11 or newer; try: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "Setting up .venv from requirements.lock (a few minutes, once) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do this by themselves)
+
+report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
+	@$(BIN)/sentigeo report --profile "$(PROFILE)" $(foreach pair,$(SET),--set '$(pair)')
+
+site: .venv/ready  ## Rebuild the HTML site from the last report
+	@$(BIN)/sentigeo site --profile "$(PROFILE)" $(foreach pair,$(SET),--set '$(pair)')
+
+test: .venv/ready  ## Run the tests
+	@$(BIN)/python -m pytest
+
+lint: .venv/ready  ## Check style and types of code and notebooks
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/ready  ## Format code and notebooks
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+lab: .venv/ready  ## Open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir=.
+
+lock: .venv/ready  ## Pin the newest allowed versions in requirements.lock
+	@$(BIN)/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe --no-header \
+		--no-annotate --no-emit-find-links --no-emit-index-url --output-file requirements.lock pyproject.toml
+	@sed -i.bak -E 's/^(torch==[0-9.]+)\+cpu/\1/' requirements.lock && rm requirements.lock.bak
+
+clean:  ## Remove caches and builds (never the committed report)
+	@rm -rf build data/cache reports/site .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Sentigeo: does a BERT encoder lay out sentiment as geometry?"""

@@ -1,0 +1,106 @@
+"""What a notebook holds in its hand: its profile, its cache, and a place for its results."""
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import Image, Markdown, display
+from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
+
+from sentigeo.paths import run_paths
+from sentigeo.profile import Profile, load_profile
+from sentigeo.stats import Estimate
+from sentigeo.store import Store, write_text
+
+STAGE_VARIABLE = "SENTIGEO_STAGE"
+VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
+FIGURE_DPI = 140
+
+
+class Chapter:
+    """One notebook's run.
+
+    Attributes:
+        name: The notebook's name, such as `01_reviews`.
+        profile: What this run is.
+        store: Cached arrays.
+        folder: Where figures and results go: the stage of a running report, or `build/lab/` when
+            the notebook is run by hand, so that exploring never touches the published report.
+    """
+
+    def __init__(self, name: str, profile: Profile) -> None:
+        paths = run_paths(profile.run_name)
+        by_hand = paths.build / "lab" / paths.name
+        self.name = name
+        self.profile = profile
+        self.store = Store(paths.cache)
+        self.folder = Path(os.environ.get(STAGE_VARIABLE, by_hand))
+        self._part: dict[str, Any] = {"facts": {}, "metrics": {}, "figures": []}
+
+    def fact(self, name: str, value: Any) -> None:
+        """Record what is true of the whole run, such as the encoder or the data."""
+        self._part["facts"][name] = value
+        self._save()
+
+    def record(self, name: str, estimate: Estimate, unit: str = "share") -> Estimate:
+        """Record a metric and hand it back."""
+        self._part["metrics"][name] = {
+            "value": _number(estimate.value),
+            "low": _number(estimate.low),
+            "high": _number(estimate.high),
+            "n": estimate.n,
+            "unit": unit,
+        }
+        self._save()
+        return estimate
+
+    def figure(self, figure: Figure, name: str, caption: str) -> None:
+        """Save a figure as `figures/NN_name_<name>.png` and show that very file."""
+        path = self.folder / "figures" / f"{self.name}_{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=FIGURE_DPI)
+        self._part["figures"].append({"file": path.name, "caption": caption})
+        self._save()
+        display(Image(filename=str(path), alt=caption), metadata={"image/png": {"alt": caption}})
+        display(Markdown(f"*{caption}*"))
+
+    def table(
+        self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None
+    ) -> None:
+        """Show a frame as a table; texts are escaped, numbers formatted by column."""
+        styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
+        styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
+        plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
+        display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
+
+    def say(self, text: str) -> None:
+        """Show a sentence whose numbers were computed."""
+        display(Markdown(text))
+
+    def _save(self) -> None:
+        text = json.dumps(self._part, indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(self.folder / "parts" / f"{self.name}.json", text)
+
+
+def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
+    """Begin a notebook: load its profile and say what it runs with."""
+    chapter = Chapter(name, load_profile(profile, **overrides))
+    versions = ", ".join(f"{package} {number}" for package, number in list_versions().items())
+    chapter.say(f"Profile **{chapter.profile.run_name}**. {versions}.")
+    return chapter
+
+
+def list_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on."""
+    return {"Python": platform.python_version()} | {name: version(name) for name in VERSIONED}
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN: a missing bound is null."""
+    return None if value != value else value

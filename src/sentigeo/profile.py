@@ -1,0 +1,165 @@
+"""What a run is: one frozen, validated object, read from `profiles/*.yaml`."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from sentigeo.errors import UserError
+from sentigeo.paths import PROFILES
+
+PACKAGED = "packaged"
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Profile(BaseModel):
+    """Everything a run depends on apart from the code.
+
+    Attributes:
+        name: Name of the profile file.
+        changes: Keys that were changed for this run, with their new values.
+        model: `packaged`, a hub id, or the path of a model folder.
+        model_revision: Commit of the hub model; null takes the newest and records which it was.
+        reviews: `packaged`, a hub data set id, or the path of a CSV, TSV, JSON, JSONL or Parquet
+            file.
+        reviews_revision: Commit of the hub data set; null takes the newest.
+        text_column: Column that holds the text.
+        label_column: Column that holds the label.
+        labels: Class name of each label value, in class order; empty takes every value found.
+        draw_per_label: Reviews drawn from each class for training and validation.
+        draw_seed: Random state of the draw and of the split.
+        validation_share: Share of the drawn reviews kept for validation.
+        contrastive_samples: Handcrafted samples put in front of the drawn reviews.
+        test_reviews: Reviews of the test pool that every model is scored on.
+        max_length: Token budget of a text.
+        seeds: How many times a random step is repeated.
+        bootstrap_samples: Resamples behind each bootstrap interval.
+        notebook_timeout: Seconds a single notebook may take.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+    name: str
+    changes: dict[str, Any] = Field(default_factory=dict)
+    model: str
+    model_revision: str | None
+    reviews: str
+    reviews_revision: str | None
+    text_column: str
+    label_column: str
+    labels: dict[str, str]
+    draw_per_label: Annotated[int, Field(ge=10)]
+    draw_seed: Annotated[int, Field(ge=0)]
+    validation_share: Annotated[float, Field(gt=0, lt=1)]
+    contrastive_samples: Annotated[int, Field(ge=0)]
+    test_reviews: Positive
+    max_length: Annotated[int, Field(ge=8)]
+    seeds: Positive
+    bootstrap_samples: Annotated[int, Field(ge=100)]
+    notebook_timeout: Positive
+
+    @field_validator("model", "reviews", "text_column", "label_column")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _two_classes(cls, value: dict[str, str]) -> dict[str, str]:
+        if len(value) == 1 or len(set(value.values())) < len(value):
+            raise ValueError("needs at least two label values with different class names")
+        return value
+
+    @property
+    def run_name(self) -> str:
+        """The profile's name, with a short hash of what was changed for this run."""
+        if not self.changes:
+            return self.name
+        text = json.dumps(self.changes, sort_keys=True, default=str)
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The profile's keys and values without its name."""
+        return self.model_dump(exclude={"name", "changes"})
+
+
+def load_profile(name: str, **overrides: Any) -> Profile:
+    """Load a profile by name or from a file, with some keys changed.
+
+    Args:
+        name: `quick`, `laptop`, `paper`, or the path of a YAML file.
+        **overrides: Profile keys and their new values.
+
+    Raises:
+        UserError: Names the key and the file when a key is unknown, of a wrong type or impossible.
+    """
+    path = _find(name)
+    values = _read(path)
+    where = str(path) if path.parent != PROFILES else f"profiles/{path.name}"
+    _build(path.stem, values, {}, where)
+    changes = {key: value for key, value in overrides.items() if values.get(key, ...) != value}
+    return _build(path.stem, values, changes, "the overrides")
+
+
+def parse_overrides(pairs: list[str]) -> dict[str, Any]:
+    """Turn `key=value` words into overrides; values are read as YAML (`5`, `0.2`, `null`, text)."""
+    overrides: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UserError(f"Cannot read the override {pair!r}: write it as key=value.")
+        try:
+            overrides[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UserError(f"Cannot read the value of the override {pair!r}.") from None
+    return overrides
+
+
+def _find(name: str) -> Path:
+    path = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.yaml")))
+        raise UserError(
+            f"There is no profile {name!r}: use one of {known}, or the path of a YAML file."
+        )
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} must hold 'key: value' lines.")
+    return values
+
+
+def _build(name: str, values: dict[str, Any], changes: dict[str, Any], where: str) -> Profile:
+    for reserved in ("name", "changes"):
+        if reserved in values or reserved in changes:
+            raise UserError(f"The key '{reserved}' in {where} is not a profile key.")
+    try:
+        return Profile(name=name, changes=changes, **{**values, **changes})
+    except ValidationError as error:
+        raise UserError(_sentence(error, where)) from None
+
+
+def _sentence(error: ValidationError, where: str) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(set(Profile.model_fields) - {"name", "changes"}))
+        return f"Unknown key '{key}' in {where}; known keys are {known}."
+    if first["type"] == "missing":
+        return f"The key '{key}' is missing in {where}."
+    problem = first["msg"].removeprefix("Value error, ")
+    problem = problem[0].lower() + problem[1:]
+    return f"The key '{key}' in {where} has an impossible value ({first['input']!r}): {problem}."

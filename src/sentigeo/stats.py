@@ -1,0 +1,66 @@
+"""Intervals: how far a number can be trusted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, its 95% interval and how many cases are behind it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __format__(self, spec: str) -> str:
+        """Write as `0.873 [0.862, 0.884], n = 4,000`; the spec formats the three numbers."""
+        spec = spec or ".3f"
+        interval = f"[{self.low:{spec}}, {self.high:{spec}}]"
+        return f"{self.value:{spec}} {interval}, n = {self.n:,}"
+
+
+def share(hits: Sequence[bool] | np.ndarray) -> Estimate:
+    """Estimate the share of independent cases that are hits, with Wilson's interval."""
+    hits = np.asarray(hits, dtype=bool)
+    if not len(hits):
+        raise ValueError("a share needs at least one case")
+    interval = stats.binomtest(int(hits.sum()), len(hits)).proportion_ci(CONFIDENCE, "wilson")
+    return Estimate(float(hits.mean()), float(interval.low), float(interval.high), len(hits))
+
+
+def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: int = 0) -> Estimate:
+    """Estimate a share of cases that come in groups, by resampling whole groups.
+
+    The two sides of a challenge pair are not independent: their interval is wider or narrower
+    than that of as many separate texts.
+
+    Args:
+        hits: (n,) truth values.
+        groups: (n,) group of each case.
+        resamples: Bootstrap resamples.
+        seed: Random seed of the resampling.
+    """
+    _, codes = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(codes)
+    sums = np.bincount(codes, weights=np.asarray(hits, dtype=float))
+    draws = np.random.default_rng(seed).integers(len(sizes), size=(resamples, len(sizes)))
+    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return Estimate(float(sums.sum() / sizes.sum()), float(low), float(high), len(codes))
+
+
+def mean_over_runs(values: Sequence[float] | np.ndarray) -> Estimate:
+    """Estimate the mean over repeated runs, with Student's interval; one run has no interval."""
+    runs = np.asarray(values, dtype=float)
+    mean = float(runs.mean())
+    if len(runs) < 2:
+        return Estimate(mean, float("nan"), float("nan"), len(runs))
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs)
+    return Estimate(mean, mean - float(half), mean + float(half), len(runs))

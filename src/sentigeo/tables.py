@@ -1,0 +1,117 @@
+"""Read a table of texts from a file, with errors that name file, column and row."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from sentigeo.errors import UserError
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV, TSV, JSON, JSONL or Parquet file.
+
+    CSV and TSV cells stay text, so that "NA" or "123" is not taken for something else.
+
+    Raises:
+        UserError: The file is missing, of an unknown kind, malformed, empty or not UTF-8.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        known = ", ".join(FILE_ENDINGS)
+        raise UserError(f"{path} has the ending {path.suffix!r}; files can end in {known}.")
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    try:
+        table = reader(path)
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise UserError(f"{path} is not UTF-8 text: see line {line}; save it as UTF-8.") from None
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if table.empty:
+        raise UserError(f"{path} holds no rows.")
+    return table
+
+
+def text_and_label(
+    table: pd.DataFrame, text_column: str, label_column: str, where: str
+) -> pd.DataFrame:
+    """Return columns `text` (str) and `label` (str) of a table, every row checked.
+
+    Args:
+        table: One row a text.
+        text_column: Name of the column that holds the text.
+        label_column: Name of the column that holds the label.
+        where: What to call the table in an error.
+
+    Raises:
+        UserError: A column is missing; a text is empty or not text; a label is missing.
+    """
+    for column in (text_column, label_column):
+        if column not in table.columns:
+            found = ", ".join(str(name) for name in table.columns)
+            raise UserError(f"{where} has no column '{column}'; its columns are {found}.")
+    texts, labels = table[text_column], table[label_column]
+    blank = [not isinstance(text, str) or not text.strip() for text in texts]
+    _refuse(blank, f"{where}, column '{text_column}': empty or not text in")
+    names = [_label_name(label) for label in labels]
+    _refuse([name == "" for name in names], f"{where}, column '{label_column}': no label in")
+    return pd.DataFrame({"text": texts.to_list(), "label": names})
+
+
+def _refuse(bad: list[bool], complaint: str) -> None:
+    rows = [number for number, is_bad in enumerate(bad, start=1) if is_bad]
+    if rows:
+        shown = ", ".join(str(row) for row in rows[:5])
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        raise UserError(f"{complaint} row {shown}{more} (counted from 1 without a header).")
+
+
+def _label_name(label: object) -> str:
+    """Name a label value: `1`, `1.0` and `"1"` are one label, missing values have no name."""
+    if label is None or label != label:
+        return ""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return str(label).strip()
+
+
+def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
+    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    try:
+        rows = json.loads(path.read_text("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path} must hold a list of objects, one a text.")
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    rows = []
+    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number}: not an object.")
+        rows.append(row)
+    return pd.DataFrame(rows, dtype=object)
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": lambda path: _read_delimited(path, ","),
+    ".tsv": lambda path: _read_delimited(path, "\t"),
+    ".json": _read_json,
+    ".jsonl": _read_json_lines,
+    ".parquet": pd.read_parquet,
+}
+FILE_ENDINGS = tuple(_READERS)
