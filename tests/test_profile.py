@@ -1,0 +1,102 @@
+import pytest
+from conftest import change_profile
+from pydantic import ValidationError
+
+from sentigeo.errors import UserError
+from sentigeo.profile import load_profile, parse_overrides
+
+
+@pytest.mark.parametrize("name", ["quick", "laptop", "paper"])
+def test_shipped_profiles_are_valid(name):
+    assert load_profile(name).run_name == name
+
+
+def test_laptop_is_the_studys_draw():
+    profile = load_profile("laptop")
+    assert (profile.draw_per_label, profile.draw_seed, profile.contrastive_samples) == (2500, 42, 8)
+    assert profile.validation_share == 0.2
+    assert profile.test_reviews >= 2000
+    assert profile.seeds >= 3
+
+
+def test_profile_is_frozen(quick):
+    with pytest.raises(ValidationError):
+        quick.seeds = 7
+
+
+def test_overrides_change_values_and_run_name():
+    changed = load_profile("quick", seeds=7)
+    assert changed.seeds == 7
+    assert changed.changes == {"seeds": 7}
+    assert changed.run_name.startswith("quick-")
+    assert changed.run_name == load_profile("quick", seeds=7).run_name
+    assert changed.run_name != load_profile("quick", seeds=8).run_name
+
+
+def test_override_with_the_same_value_is_no_change(quick):
+    assert load_profile("quick", seeds=quick.seeds).run_name == "quick"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"sedes": 3}, ["Unknown key 'sedes'", "quick.yaml"]),
+        ({"seeds": "three"}, ["'seeds'", "quick.yaml"]),
+        ({"seeds": True}, ["'seeds'", "quick.yaml"]),
+        ({"seeds": 0}, ["'seeds'", "quick.yaml", "greater than 0"]),
+        ({"validation_share": 1.0}, ["'validation_share'", "quick.yaml", "less than 1"]),
+        ({"model": " "}, ["'model'", "quick.yaml", "must not be empty"]),
+        ({"labels": {"1": "positive"}}, ["'labels'", "quick.yaml", "at least two"]),
+        ({"name": "x"}, ["'name'", "quick.yaml"]),
+    ],
+)
+def test_bad_file_names_key_and_file(profile_folder, values, words):
+    path = change_profile(profile_folder, **values)
+    for source in ("quick", str(path)):
+        with pytest.raises(UserError) as error:
+            load_profile(source)
+        assert all(word in str(error.value) for word in words), str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_missing_key_is_named(profile_folder):
+    path = profile_folder / "quick.yaml"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if not line.startswith("seeds")))
+    with pytest.raises(UserError, match=r"'seeds' is missing in .*quick\.yaml"):
+        load_profile("quick")
+
+
+@pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}])
+def test_bad_override_names_the_overrides(overrides):
+    with pytest.raises(UserError, match=f"'{next(iter(overrides))}' in the overrides"):
+        load_profile("quick", **overrides)
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n- 2", ""])
+def test_file_that_is_no_mapping(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"mine\.yaml"):
+        load_profile(str(path))
+
+
+def test_unknown_profile_lists_the_known_ones():
+    with pytest.raises(UserError, match="laptop, paper, quick"):
+        load_profile("desktop")
+
+
+def test_parse_overrides():
+    words = ["seeds=5", "model=a/b", "validation_share=0.5", "model_revision=null"]
+    assert parse_overrides(words) == {
+        "seeds": 5,
+        "model": "a/b",
+        "validation_share": 0.5,
+        "model_revision": None,
+    }
+
+
+@pytest.mark.parametrize("word", ["seeds", "=5", "labels={"])
+def test_unreadable_override(word):
+    with pytest.raises(UserError, match="override"):
+        parse_overrides([word])

@@ -1,0 +1,242 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from sentigeo.errors import UserError
+from sentigeo.paths import run_paths
+from sentigeo.profile import load_profile
+from sentigeo.report import COMPLETE, check_parameters, run_report
+
+OPEN = """from sentigeo.chapter import open_chapter
+chapter = open_chapter("{name}", profile, overrides)"""
+RECORD = """from sentigeo.stats import share
+from sentigeo.plots import new_figure
+estimate = chapter.record("{name}.metric", share([True, True, {last}]))
+figure, (axis,) = new_figure(2.0)
+axis.plot([0, 1])
+chapter.figure(figure, "line", "A line (n = 2).")
+chapter.say(f"We found {{estimate}}.")"""
+
+
+def write_notebook(root, name, *cells, parameters='profile = "quick"\noverrides = {}'):
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = new_notebook(metadata=kernel, cells=[new_markdown_cell(f"# {name}")])
+    notebook.cells.append(new_code_cell(parameters, metadata={"tags": ["parameters"]}))
+    notebook.cells += [new_code_cell(cell) for cell in cells]
+    path = root / "notebooks" / f"{name}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def write_chapter(root, name, last=False, *more):
+    return write_notebook(
+        root, name, OPEN.format(name=name), RECORD.format(name=name, last=last), *more
+    )
+
+
+def snapshot(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def results_of(root):
+    return json.loads((root / "build/quick/reports/results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """A repository with two small chapters that was reported once."""
+    root = tmp_path_factory.mktemp("reported")
+    write_chapter(root, "01_first")
+    write_chapter(root, "02_second", True)
+    write_notebook(root, "90_own", "raise SystemError('not part of the report')")
+    run_report(load_profile("quick"), "quick", root)
+    return root
+
+
+@pytest.fixture
+def root(reported, tmp_path):
+    """A copy of the reported repository, to be changed."""
+    return Path(shutil.copytree(reported, tmp_path / "root"))
+
+
+def test_a_run_leaves_what_it_should(root):
+    paths = run_paths("quick", root)
+    assert sorted(path.name for path in paths.figures.iterdir()) == [
+        "01_first_line.png",
+        "02_second_line.png",
+    ]
+    results = results_of(root)
+    assert results["profile"] == "quick"
+    assert results["metrics"]["01_first.metric"]["value"] == pytest.approx(2 / 3)
+    assert results["metrics"]["02_second.metric"]["n"] == 3
+    assert results["seconds"].keys() == {"01_first", "02_second"}
+    assert {"encoder", "data", "versions", "claims", "checkpoints"} <= results.keys()
+    assert (paths.reports / "site/index.html").is_file()
+    assert not paths.stage.exists()
+
+
+def test_executed_copies_can_be_read_and_are_tidy(root):
+    text = (root / "build/quick/reports/01_first.ipynb").read_text()
+    copy = nbformat.reads(text, as_version=4)
+    nbformat.validate(copy)
+    assert "0.667 [0.208, 0.939], n = 3" in text
+    assert str(root) not in text
+    assert "papermill" not in json.dumps(copy.metadata)
+    assert not [o for c in copy.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
+    source = nbformat.read(root / "notebooks/01_first.ipynb", as_version=4)
+    executed = [
+        c.source for c in copy.cells if "injected-parameters" not in c.metadata.get("tags", [])
+    ]
+    assert executed == [cell.source for cell in source.cells]
+
+
+def test_equal_runs_give_equal_files(root):
+    before = snapshot(root / "build/quick")
+    run_report(load_profile("quick"), "quick", root)
+    after = snapshot(root / "build/quick")
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    seconds = {"reports/results.json", "reports/site/index.html", "reports/site/searchindex.js"}
+    assert changed <= seconds
+
+
+def test_overrides_reach_the_notebooks_and_get_their_own_folder(root):
+    write_notebook(
+        root, "01_first", OPEN.format(name="01_first"), "assert overrides == {'seeds': 9}"
+    )
+    write_notebook(
+        root, "02_second", OPEN.format(name="02_second"), "assert chapter.profile.seeds == 9"
+    )
+    before = snapshot(root / "build/quick")
+    profile = load_profile("quick", seeds=9)
+    paths = run_report(profile, "quick", root)
+    assert paths.output.name == profile.run_name
+    assert snapshot(root / "build/quick") == before
+
+
+def test_failing_notebook(root):
+    before = snapshot(root / "build/quick")
+    write_chapter(root, "02_second", True, "print('so far')", "rows = [][3]")
+    with pytest.raises(UserError) as error:
+        run_report(load_profile("quick"), "quick", root)
+    assert "02_second.ipynb, cell 7: IndexError: list index out of range" in str(error.value)
+    assert snapshot(root / "build/quick") == before
+    failed = root / "build/failed/quick/02_second.ipynb"
+    assert str(failed.relative_to(root)) in str(error.value)
+    assert "so far" in failed.read_text()
+    write_chapter(root, "02_second", True)
+    run_report(load_profile("quick"), "quick", root)
+    assert not failed.exists()
+
+
+def test_users_error_in_a_notebook_is_one_sentence(root):
+    write_notebook(
+        root, "01_first", "from sentigeo.errors import UserError", "raise UserError('No.')"
+    )
+    with pytest.raises(UserError, match=r"^01_first\.ipynb: No\.\nThe notebook as far as it got"):
+        run_report(load_profile("quick"), "quick", root)
+
+
+def test_notebook_that_takes_too_long(root):
+    write_notebook(root, "01_first", "import time", "time.sleep(60)")
+    with pytest.raises(UserError, match=r"01_first\.ipynb took longer than its 3 seconds"):
+        run_report(load_profile("quick", notebook_timeout=3), "quick", root)
+
+
+def test_kernel_that_dies(root):
+    write_notebook(root, "01_first", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(UserError, match="the kernel died"):
+        run_report(load_profile("quick"), "quick", root)
+
+
+def test_metric_recorded_twice(root):
+    write_notebook(
+        root, "02_second", OPEN.format(name="02_second"), RECORD.format(name="01_first", last=True)
+    )
+    with pytest.raises(UserError, match=r"records '01_first\.metric', which stands already"):
+        run_report(load_profile("quick"), "quick", root)
+
+
+def test_removed_chapter_leaves_the_report(root):
+    (root / "notebooks/02_second.ipynb").unlink()
+    run_report(load_profile("quick"), "quick", root)
+    assert sorted(path.name for path in (root / "build/quick/figures").iterdir()) == [
+        "01_first_line.png"
+    ]
+    assert not (root / "build/quick/reports/02_second.ipynb").exists()
+
+
+def start_run(root):
+    code = (
+        "import sys, pathlib; from sentigeo.profile import load_profile; "
+        "from sentigeo.report import run_report; "
+        "run_report(load_profile('quick'), 'quick', pathlib.Path(sys.argv[1]))"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, str(root)], start_new_session=True)
+
+
+def wait_for(path, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.05)
+
+
+def test_killed_run_leaves_the_last_report_and_the_next_completes(root):
+    before = snapshot(root / "build/quick")
+    marker = root / "marker"
+    write_chapter(
+        root, "02_second", False, f"open({str(marker)!r}, 'w'); import time; time.sleep(99)"
+    )
+    run = start_run(root)
+    wait_for(marker)
+    with pytest.raises(UserError, match="Another run of 'quick' is in progress"):
+        run_report(load_profile("quick"), "quick", root)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    assert snapshot(root / "build/quick") == before
+    write_chapter(root, "02_second", False)
+    run_report(load_profile("quick"), "quick", root)
+    assert results_of(root)["metrics"]["02_second.metric"]["value"] == pytest.approx(2 / 3)
+
+
+def test_run_killed_while_publishing_is_finished_by_the_next(root):
+    paths = run_paths("quick", root)
+    for folder in ("figures", "reports"):
+        (paths.stage / folder).mkdir(parents=True)
+    (paths.stage / "figures/01_new.png").write_text("new")
+    # The other file of the stage was moved before the kill.
+    (paths.reports / "moved.ipynb").write_text("moved")
+    (paths.stage / COMPLETE).write_text(json.dumps(["figures/01_new.png", "reports/moved.ipynb"]))
+    write_notebook(root, "01_first", "raise ValueError")
+    with pytest.raises(UserError):
+        run_report(load_profile("quick"), "quick", root)
+    assert snapshot(paths.output) == {"figures/01_new.png": b"new", "reports/moved.ipynb": b"moved"}
+
+
+def test_unknown_parameter_is_an_error(tmp_path):
+    path = write_notebook(tmp_path, "01_first", parameters='profile = "quick"')
+    with pytest.raises(
+        UserError, match=r"01_first\.ipynb has no parameter 'overrides'; it has profile"
+    ):
+        check_parameters(path, {"profile": "quick", "overrides": {}})
+    with pytest.raises(UserError, match="has no parameter 'overrides'"):
+        run_report(load_profile("quick"), "quick", tmp_path)
+
+
+def test_no_notebooks(tmp_path):
+    with pytest.raises(UserError, match="no numbered notebooks"):
+        run_report(load_profile("quick"), "quick", tmp_path)

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from sentigeo.stats import Estimate, grouped_share, mean_share, share
+
+
+def test_share_has_wilsons_interval():
+    # Wilson 1927 for 7 of 13: centre (p + z2/2n) / (1 + z2/n), half-width by hand.
+    n, p, z = 13, 7 / 13, 1.959964
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    found = share([True] * 7 + [False] * 6)
+    assert (found.value, found.n) == (p, 13)
+    assert (found.low, found.high) == pytest.approx((centre - half, centre + half), abs=1e-6)
+
+
+@pytest.mark.parametrize("hits", [[True] * 5, [False] * 5])
+def test_share_of_all_or_none_keeps_an_interval(hits):
+    found = share(hits)
+    assert 0 <= found.low < found.high <= 1
+
+
+def test_share_of_nothing():
+    with pytest.raises(ValueError, match="at least one"):
+        share([])
+
+
+def test_grouped_share_is_wide_when_groups_agree():
+    groups = np.repeat(np.arange(100), 2)
+    together = np.repeat(np.arange(100) % 2 == 0, 2)
+    one_each = np.tile([True, False], 100)
+    assert grouped_share(one_each, groups, 1000) == Estimate(0.5, 0.5, 0.5, 200)
+    agreeing = grouped_share(together, groups, 4000)
+    expected = scipy_stats.norm.ppf(0.975) * 0.5 / np.sqrt(100)
+    assert agreeing.high - 0.5 == pytest.approx(expected, rel=0.1)
+
+
+def test_grouped_share_does_not_depend_on_row_order():
+    rng = np.random.default_rng(1)
+    hits, groups = rng.random(60) < 0.4, rng.integers(20, size=60)
+    order = rng.permutation(60)
+    first, second = grouped_share(hits, groups, 200), grouped_share(hits[order], groups[order], 200)
+    assert first == second
+
+
+def test_mean_share_is_students():
+    found = mean_share([0.88, 0.90, 0.89])
+    low, high = scipy_stats.t.interval(0.95, 2, loc=0.89, scale=scipy_stats.sem([0.88, 0.90, 0.89]))
+    assert (found.value, found.low, found.high) == pytest.approx((0.89, low, high))
+
+
+def test_mean_share_stays_a_share_and_one_run_has_no_interval():
+    wide = mean_share([0.5, 0.99])
+    assert (wide.low, wide.high) == (0.0, 1.0)
+    single = mean_share([0.7])
+    assert single.value == 0.7
+    assert np.isnan(single.low)
+
+
+def test_estimate_is_written_with_interval_and_n():
+    assert f"{Estimate(0.8734, 0.86, 0.889, 4000)}" == "0.873 [0.860, 0.889], n = 4,000"
+    assert f"{Estimate(0.5, 0.25, 0.75, 8):.0%}" == "50% [25%, 75%], n = 8"

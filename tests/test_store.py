@@ -1,0 +1,145 @@
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from sentigeo import duplicates, store
+from sentigeo.errors import CacheNotice, UserError
+from sentigeo.store import Store, code_version, hash_file, hash_json, write_text
+
+
+class Counter:
+    """Makes arrays and counts how often it was asked to."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return {"rows": np.arange(6).reshape(2, 3), "names": np.array(["a", "bc"])}
+
+
+@pytest.fixture
+def compute():
+    return Counter()
+
+
+def entry(folder):
+    return next(path.parent for path in folder.rglob("entry.json"))
+
+
+def test_second_call_reads_what_the_first_wrote(tmp_path, compute):
+    first = Store(tmp_path).arrays("kind", {"a": 1, "b": [2]}, compute)
+    second = Store(tmp_path).arrays("kind", {"b": [2], "a": 1}, compute)
+    assert compute.calls == 1
+    for found in (first, second):
+        assert found["rows"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert found["names"].tolist() == ["a", "bc"]
+
+
+def test_another_key_is_another_entry(tmp_path, compute):
+    for key in ({"data": "x"}, {"data": "y"}, {"data": "x", "length": 1}):
+        Store(tmp_path).arrays("kind", key, compute)
+    assert compute.calls == 3
+
+
+def flip_a_byte(folder):
+    path = folder / "rows.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def cut_short(folder):
+    path = folder / "rows.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def lose_an_array(folder):
+    (folder / "rows.npy").unlink()
+
+
+def lose_the_entry(folder):
+    (folder / "entry.json").unlink()
+
+
+def scramble_the_entry(folder):
+    (folder / "entry.json").write_text("{")
+
+
+def swap_in_a_pickle(folder):
+    np.save(folder / "rows.npy", np.array([{}], dtype=object), allow_pickle=True)
+    files = json.loads((folder / "entry.json").read_text())
+    files["files"]["rows.npy"] = hash_file(folder / "rows.npy")
+    (folder / "entry.json").write_text(json.dumps(files))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [flip_a_byte, cut_short, lose_an_array, lose_the_entry, scramble_the_entry, swap_in_a_pickle],
+)
+def test_damage_is_noticed_and_mended(tmp_path, compute, damage):
+    Store(tmp_path).arrays("kind", {}, compute)
+    damage(entry(tmp_path))
+    with pytest.warns(CacheNotice, match="kind .* computed again"):
+        found = Store(tmp_path).arrays("kind", {}, compute)
+    assert compute.calls == 2
+    assert found["rows"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    Store(tmp_path).arrays("kind", {}, compute)
+    assert compute.calls == 2
+
+
+def test_failed_computation_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        Store(tmp_path).arrays("kind", {}, lambda: 1 / 0)
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, compute, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store.np, "save", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        Store(tmp_path).arrays("kind", {}, compute)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_cache_folder_that_cannot_be_made(tmp_path, compute):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="Cannot write to the cache folder"):
+        Store(tmp_path / "file").arrays("kind", {}, compute)
+
+
+def test_two_writers_of_one_entry(tmp_path, compute):
+    def slower():
+        Store(tmp_path).arrays("kind", {}, compute)
+        return compute()
+
+    found = Store(tmp_path).arrays("kind", {}, slower)
+    assert found["rows"].shape == (2, 3)
+    assert not list(tmp_path.rglob(".part-*"))
+
+
+def test_hashes_are_those_of_sha256():
+    assert hash_json({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1}) != hash_json({"a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        hash_json(float("nan"))
+
+
+def test_code_version_changes_with_the_code(tmp_path, monkeypatch):
+    before = code_version(duplicates)
+    changed = tmp_path / "duplicates.py"
+    changed.write_text("pass")
+    monkeypatch.setattr(duplicates, "__file__", str(changed))
+    assert code_version(duplicates) != before
+
+
+def test_write_text_replaces_at_once(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    write_text(path, "one")
+    write_text(path, "zwei \u20ac")
+    assert path.read_text("utf-8") == "zwei \u20ac"
+    assert list(path.parent.iterdir()) == [path]

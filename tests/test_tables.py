@@ -1,0 +1,97 @@
+import json
+
+import pandas as pd
+import pytest
+
+from sentigeo.errors import UserError
+from sentigeo.tables import read_table, text_and_label
+
+ROWS = [{"text": "NA", "label": "1"}, {"text": 'He said "no", twice\nthen left', "label": "0"}]
+
+
+def write(path, kind):
+    frame = pd.DataFrame(ROWS)
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "csv with byte order mark":
+        frame.to_csv(path, index=False, encoding="utf-8-sig")
+    elif kind == "tsv":
+        frame.to_csv(path, index=False, sep="\t")
+    elif kind == "json":
+        path.write_text(json.dumps(ROWS))
+    elif kind == "jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n")
+    else:
+        frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind", ["csv", "csv with byte order mark", "tsv", "json", "jsonl", "parquet"]
+)
+def test_every_format_gives_the_same_rows(tmp_path, kind):
+    path = write(tmp_path / f"reviews.{kind.split()[0]}", kind)
+    assert text_and_label(read_table(path), "text", "label", "it").to_dict("records") == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b'text,label\n"open,1\n', "a.csv cannot be read"),
+        ("a.csv", b"text,label\n", "a.csv holds no rows"),
+        ("a.csv", b"", "a.csv cannot be read"),
+        ("a.csv", b"text,label\nfine,1\ncaf\xe9,0\n", "a.csv is not UTF-8 text: see line 3"),
+        ("a.csv", b"text,label\na,b,c,d\ne,f\ng,h,i,j,k\n", "a.csv cannot be read"),
+        ("a.json", b'[{"text": "a"},\n {"text": }]', "a.json, line 2: not valid JSON"),
+        ("a.json", b'{"text": "a"}', "must hold a list of objects"),
+        ("a.json", b'["a", "b"]', "must hold a list of objects"),
+        ("a.jsonl", b'{"text": "a"}\n{"text"\n', "a.jsonl, line 2: not valid JSON"),
+        ("a.jsonl", b'{"text": "a"}\n"b"\n', "a.jsonl, line 2: not an object"),
+        ("a.parquet", b"PAR1 no", "a.parquet cannot be read"),
+        ("a.docx", b"", "has the ending '.docx'"),
+    ],
+)
+def test_malformed_files_are_named(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        read_table(path)
+    assert words in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(UserError, match="There is no file"):
+        read_table(tmp_path / "none.csv")
+
+
+def test_missing_column_lists_those_there_are():
+    frame = pd.DataFrame({"review": ["a"], "stars": [1]})
+    with pytest.raises(UserError, match="no column 'text'; its columns are review, stars"):
+        text_and_label(frame, "text", "stars", "a.csv")
+
+
+@pytest.mark.parametrize("bad", ["", "  \n", None, 3, float("nan"), ["a"]])
+def test_empty_or_non_text_row_is_named(bad):
+    frame = pd.DataFrame({"text": ["fine", bad, "fine"], "label": [0, 1, 1]}, dtype=object)
+    with pytest.raises(UserError, match=r"a.json, column 'text': empty or not text in row 2 "):
+        text_and_label(frame, "text", "label", "a.json")
+
+
+def test_many_bad_rows_are_counted():
+    frame = pd.DataFrame({"text": [""] * 9, "label": ["1"] * 9})
+    with pytest.raises(UserError, match="row 1, 2, 3, 4, 5 and 4 more"):
+        text_and_label(frame, "text", "label", "a.csv")
+
+
+@pytest.mark.parametrize("bad", ["", None, float("nan")])
+def test_missing_label_is_named(bad):
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["1", bad]}, dtype=object)
+    with pytest.raises(UserError, match="column 'label': no label in row 2"):
+        text_and_label(frame, "text", "label", "a.csv")
+
+
+def test_label_values_are_named_alike():
+    frame = pd.DataFrame({"text": list("abcd"), "label": [1, 1.0, "1", " 1 "]}, dtype=object)
+    assert set(text_and_label(frame, "text", "label", "it")["label"]) == {"1"}
