@@ -40,12 +40,12 @@ def test_other_draws_never_see_the_scored_reviews(monkeypatch):
     test = sample_test_pool(reviews, profile)
     seen = []
 
-    def spy(train, validation):
+    def spy(train, validation, strengths):
         seen.append(set(train["id"]) | set(validation["id"]))
         return fit_majority(train)
 
     monkeypatch.setattr("sentigeo.baselines.fit_tfidf", spy)
-    assert score_over_draws(reviews, test, profile).shape == (2,)
+    assert score_over_draws(reviews, test, profile, 1.0).shape == (2,)
     assert [len(ids) for ids in seen] == [100, 100]
     assert seen[0] != seen[1]
     assert not (seen[0] | seen[1]) & set(test["id"])

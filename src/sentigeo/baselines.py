@@ -57,11 +57,20 @@ def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Serie
     return right.groupby(level=0, sort=False).all()
 
 
-def score_over_draws(reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile) -> np.ndarray:
+def score_over_draws(
+    reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile, strength: float
+) -> np.ndarray:
     """Score TF-IDF trained on other draws of the same size from the same corpus.
 
     The study's draw is one of many: how much does a result depend on it? Each draw takes
-    `draw_per_label` reviews of each class that are not scored, and the draw's own split.
+    `draw_per_label` reviews of each class that are not scored, and trains on as large a share of
+    them as the study does.
+
+    Args:
+        reviews: As `load_reviews` returns them.
+        test: The reviews that are scored.
+        profile: Says how many to draw, and how often.
+        strength: Inverse regularisation strength, as chosen on the study's draw.
 
     Returns:
         (seeds,) accuracy on `test`.
@@ -73,5 +82,6 @@ def score_over_draws(reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile
         train, validation = train_test_split(
             drawn, test_size=profile.validation_share, stratify=drawn["label"], random_state=seed
         )
-        scores.append(fit_tfidf(train, validation).score(test["text"], test["label"]))
+        model = fit_tfidf(train, validation, strengths=(strength,))
+        scores.append(model.score(test["text"], test["label"]))
     return np.array(scores)

@@ -82,7 +82,8 @@ def plot_estimates(frame: pd.DataFrame, axis_label: str, chance: float | None = 
         sizes = rows["n"].unique()
         counts = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes.min():,} to {sizes.max():,}"
         axis.set_title(f"{group} (n = {counts})")
-        axis.set_xlim(-0.03, 1.03)
+        axis.set_xlim(-0.05, 1.05)
+        axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axis.set_xlabel(axis_label)
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(names)), names)

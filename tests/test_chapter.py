@@ -1,0 +1,69 @@
+import json
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from sentigeo import chapter as chapter_module
+from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
+from sentigeo.paths import ROOT
+from sentigeo.stats import Estimate
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook would show."""
+    outputs = []
+    monkeypatch.setattr(chapter_module, "display", lambda value, **_: outputs.append(value))
+    return outputs
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch, quick):
+    monkeypatch.setenv(STAGE_VARIABLE, str(tmp_path))
+    return Chapter("07_test", quick)
+
+
+def part(chapter):
+    return json.loads((chapter.folder / "parts/07_test.json").read_text())
+
+
+def test_metrics_are_recorded(chapter):
+    chapter.record("a.b", Estimate(0.5, 0.4, 0.6, 10))
+    chapter.record("a.c", Estimate(3.0, float("nan"), float("nan"), 1), unit="words")
+    assert part(chapter)["metrics"] == {
+        "a.b": {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "unit": "share"},
+        "a.c": {"value": 3.0, "low": None, "high": None, "n": 1, "unit": "words"},
+    }
+
+
+def test_figures_are_saved_and_shown_as_saved(chapter, shown):
+    chapter.figure(Figure(figsize=(2, 1)), "empty", "Nothing (n = 0).")
+    path = chapter.folder / "figures/07_test_empty.png"
+    assert shown[0].data == path.read_bytes()
+    assert shown[1].data == "*Nothing (n = 0).*"
+    assert part(chapter)["figures"] == [{"file": path.name, "caption": "Nothing (n = 0)."}]
+
+
+def test_tables_escape_texts_and_are_the_same_each_time(chapter, shown):
+    frame = pd.DataFrame({"text": ['<script>alert(1)</script> & "so"'], "share": [0.12345]})
+    chapter.table(frame, "A table.", {"share": "{:.1%}"})
+    chapter.table(frame, "A table.", {"share": "{:.1%}"})
+    page = shown[0]["text/html"]
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+    assert "12.3%" in page
+    assert shown[0] == shown[1]
+
+
+def test_empty_table_says_so(chapter, shown):
+    chapter.table(pd.DataFrame({"a": []}), "Nothing.")
+    assert "None" in shown[0].data
+
+
+def test_by_hand_nothing_published_is_touched(monkeypatch, shown):
+    monkeypatch.delenv(STAGE_VARIABLE, raising=False)
+    chapter = open_chapter("01_reviews", "laptop", {})
+    assert chapter.folder == ROOT / "build/lab/laptop"
+    assert "**laptop**" in shown[0].data
+    assert "torch" in shown[0].data

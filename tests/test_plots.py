@@ -1,0 +1,30 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from sentigeo.plots import PALETTE, plot_estimates, plot_lengths
+
+
+def test_lengths_name_the_share_each_budget_cuts():
+    tokens = np.array([10, 100, 200, 300, 600, 700, 50, 90])
+    figure = plot_lengths(tokens, np.arange(8) % 2, ["negative", "positive"], [128, 512])
+    left, right = figure.axes
+    assert {text.get_text() for text in right.texts} == {"128: 50%", "512: 25%"}
+    assert left.get_legend().get_title().get_text() == "n = 8"
+    assert [line.get_color() for line in right.lines[:2]] == list(PALETTE[:2])
+    assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes)
+
+
+def test_estimates_are_drawn_where_they_are():
+    frame = pd.DataFrame(
+        [("texts", "a", 0.5, 0.4, 0.6, 10), ("texts", "b", 0.7, 0.6, 0.9, 20),
+         ("pairs", "a", 0.2, 0.1, 0.3, 5), ("pairs", "b", 0.3, 0.1, 0.4, 5)],
+        columns=["group", "name", "value", "low", "high", "n"],
+    )  # fmt: skip
+    figure = plot_estimates(frame, "share right", chance=0.5)
+    texts, pairs = figure.axes
+    assert [axis.get_title() for axis in figure.axes] == ["texts (n = 10 to 20)", "pairs (n = 5)"]
+    assert texts.lines[0].get_xydata().tolist() == [[0.5, 0.0], [0.7, 1.0]]
+    segments = pairs.collections[0].get_segments()
+    assert np.array(segments)[:, :, 0].ravel().tolist() == pytest.approx([0.1, 0.3, 0.1, 0.4])
+    assert [label.get_text() for label in texts.get_yticklabels()] == ["a", "b"]
