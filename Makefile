@@ -5,6 +5,7 @@ PYTHON  ?= python3
 PROFILE ?= laptop
 SET     ?=
 BIN     := .venv/bin
+export PROFILE SET
 
 help:  ## Show this help
 	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
@@ -26,10 +27,10 @@ help:  ## Show this help
 setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do this by themselves)
 
 report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
-	@$(BIN)/sentigeo report --profile "$(PROFILE)" $(foreach pair,$(SET),--set '$(pair)')
+	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET"
 
 site: .venv/ready  ## Rebuild the HTML site from the last report
-	@$(BIN)/sentigeo site --profile "$(PROFILE)" $(foreach pair,$(SET),--set '$(pair)')
+	@$(BIN)/sentigeo site --profile "$$PROFILE" --set "$$SET"
 
 test: .venv/ready  ## Run the tests
 	@$(BIN)/python -m pytest

@@ -1,5 +1,9 @@
 import json
+import os
+import tempfile
 from pathlib import Path
+
+os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")  # never the user's own models and data
 
 import pytest
 import yaml

@@ -22,9 +22,19 @@ def test_short_texts_match_only_when_equal():
     assert len(near_duplicates(["Great movie!", "great movie", "a great movie"], 0.1)) == 1
 
 
+def test_one_common_phrase_is_no_copy():
+    phrase = "this is one of the"
+    assert near_duplicates([f"{phrase} worst films ever", f"{phrase} best shows around"], 0.2).empty
+
+
+def test_texts_without_words_are_compared_as_they_are():
+    pairs = near_duplicates([":)", ":(", "!!!", ":("], 0.2)
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[1, 3]]
+
+
 def test_nothing_alike():
     assert near_duplicates([TEXT, "quite another text with other words in it"], 0.01).empty
 
 
 def test_words_keep_contractions_whole():
-    assert words("Don't STOP, it's 9_lives!") == ["don't", "stop", "it's", "9", "lives"]
+    assert words("Don't STOP, it\u2019s 9_lives!") == ["don't", "stop", "it's", "9", "lives"]

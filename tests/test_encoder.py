@@ -4,7 +4,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, BartConfig
+from safetensors.torch import save_file
+from transformers import AutoModel, AutoModelForMaskedLM, BartConfig
 
 from sentigeo import encoder as encoder_module
 from sentigeo.encoder import PACKAGED_SHA256, count_tokens, load_encoder
@@ -58,6 +59,27 @@ def test_hash_follows_the_weights(tiny_bert, tmp_path):
     model.embeddings.word_embeddings.weight.data[5, 5] += 1
     model.save_pretrained(folder)
     assert load_encoder(str(folder)).sha256 != load_encoder(str(tiny_bert)).sha256
+
+
+def test_hash_does_not_depend_on_where_the_weights_lie(tiny_bert, tmp_path):
+    shutil.copytree(tiny_bert, tmp_path / "elsewhere")
+    moved = load_encoder(str(tmp_path / "elsewhere"))
+    assert moved.sha256 == load_encoder(str(tiny_bert)).sha256
+
+
+def test_checkpoint_without_a_pooler_has_one_hash(tiny_bert, tmp_path):
+    folder = tmp_path / "masked"
+    shutil.copytree(tiny_bert, folder)
+    AutoModelForMaskedLM.from_pretrained(tiny_bert).save_pretrained(folder)
+    assert load_encoder(str(folder)).sha256 == load_encoder(str(folder)).sha256
+
+
+def test_weights_that_belong_to_something_else(tiny_bert, tmp_path):
+    folder = tmp_path / "foreign"
+    shutil.copytree(tiny_bert, folder)
+    save_file({"foo.weight": torch.zeros(3)}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match="do not fit its configuration"):
+        load_encoder(str(folder))
 
 
 def test_missing_folder():

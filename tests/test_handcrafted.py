@@ -5,7 +5,7 @@ import pytest
 
 from sentigeo.duplicates import near_duplicates, words
 from sentigeo.errors import UserError
-from sentigeo.handcrafted import load_challenge, load_contrastive, show_pairs
+from sentigeo.handcrafted import load_challenge, load_contrastive, show_pairs, take_dose
 from sentigeo.reviews import clean_text, read_packaged
 
 REQUIRED = {
@@ -16,14 +16,14 @@ REQUIRED = {
 
 @pytest.mark.parametrize("dose", [0, 8, 32, 128])
 def test_doses_are_balanced_and_nested(dose):
-    samples = load_contrastive(dose)
+    samples = take_dose(load_contrastive(), dose)
     assert len(samples) == dose
     assert samples["label"].sum() * 2 == dose
-    assert samples["id"].tolist() == load_contrastive(144)["id"].tolist()[:dose]
+    assert samples["id"].tolist() == load_contrastive()["id"].tolist()[:dose]
 
 
 def test_the_first_eight_are_the_core():
-    samples = load_contrastive(144)
+    samples = load_contrastive()
     assert samples["core"].tolist() == [True] * 8 + [False] * 136
     assert set(samples["phenomenon"][:8]) == {"sarcasm", "contrast_clause", "temporal_reversal"}
 
@@ -31,7 +31,7 @@ def test_the_first_eight_are_the_core():
 @pytest.mark.parametrize("dose", [7, 1000])
 def test_impossible_dose(dose):
     with pytest.raises(UserError, match=f"contrastive_samples is {dose}"):
-        load_contrastive(dose)
+        take_dose(load_contrastive(), dose)
 
 
 def test_challenge_pairs_are_complete():
@@ -54,7 +54,7 @@ def test_pairs_differ_in_a_few_words():
         assert 1 <= changed <= 8, sides["text"].tolist()
 
 
-@pytest.mark.parametrize("texts", [load_challenge(), load_contrastive(144)])
+@pytest.mark.parametrize("texts", [load_challenge(), load_contrastive()])
 def test_texts_have_the_length_of_a_short_review(texts):
     lengths = texts["text"].map(lambda text: len(words(text)))
     assert lengths.between(8, 60).all()
@@ -62,7 +62,7 @@ def test_texts_have_the_length_of_a_short_review(texts):
 
 
 def test_no_near_duplicates_in_either_file_or_with_imdb():
-    samples, challenge = load_contrastive(144), load_challenge()
+    samples, challenge = load_contrastive(), load_challenge()
     imdb = [clean_text(text) for text in read_packaged("imdb")["text"]]
     handcrafted = len(samples) + len(challenge)
     owner = [*samples["id"], *challenge["pair"]]

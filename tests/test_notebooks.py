@@ -7,11 +7,11 @@ import nbformat
 import pytest
 from PIL import Image
 
-from sentigeo.paths import NOTEBOOKS, ROOT, run_paths
+from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters, run_paths
 
 PUBLISHED = run_paths("laptop")
-SOURCES = sorted(NOTEBOOKS.glob("*.ipynb"))
-CHAPTERS = [path for path in SOURCES if path.name[0] != "9"]
+SOURCES = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = list_chapters()
 
 
 def read(path):

@@ -2,6 +2,7 @@ import pytest
 from conftest import change_profile
 from pydantic import ValidationError
 
+from sentigeo import profile as profile_module
 from sentigeo.errors import UserError
 from sentigeo.profile import load_profile, parse_overrides
 
@@ -48,6 +49,8 @@ def test_override_with_the_same_value_is_no_change(quick):
         ({"model": " "}, ["'model'", "quick.yaml", "must not be empty"]),
         ({"labels": {"1": "positive"}}, ["'labels'", "quick.yaml", "at least two"]),
         ({"name": "x"}, ["'name'", "quick.yaml"]),
+        ({"contrastive_samples": 7}, ["'contrastive_samples'", "quick.yaml", "multiple of 2"]),
+        ({"draw_per_label": 10, "validation_share": 0.05}, ["'validation_share'", "quick.yaml"]),
     ],
 )
 def test_bad_file_names_key_and_file(profile_folder, values, words):
@@ -67,7 +70,7 @@ def test_missing_key_is_named(profile_folder):
         load_profile("quick")
 
 
-@pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}])
+@pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}, {"name": 1}])
 def test_bad_override_names_the_overrides(overrides):
     with pytest.raises(UserError, match=f"'{next(iter(overrides))}' in the overrides"):
         load_profile("quick", **overrides)
@@ -87,7 +90,7 @@ def test_unknown_profile_lists_the_known_ones():
 
 
 def test_parse_overrides():
-    words = ["seeds=5", "model=a/b", "validation_share=0.5", "model_revision=null"]
+    words = "seeds=5 model=a/b validation_share=0.5 model_revision=null"
     assert parse_overrides(words) == {
         "seeds": 5,
         "model": "a/b",
@@ -96,7 +99,31 @@ def test_parse_overrides():
     }
 
 
-@pytest.mark.parametrize("word", ["seeds", "=5", "labels={"])
-def test_unreadable_override(word):
+def test_quotes_keep_a_value_together():
+    text = """reviews='my file.csv' "labels={bad: negative, good: positive}" """
+    assert parse_overrides(text) == {
+        "reviews": "my file.csv",
+        "labels": {"bad": "negative", "good": "positive"},
+    }
+
+
+@pytest.mark.parametrize("text", ["seeds", "=5", "labels={", "model='a b"])
+def test_unreadable_override(text):
     with pytest.raises(UserError, match="override"):
-        parse_overrides([word])
+        parse_overrides(text)
+
+
+def test_order_of_labels_is_a_change():
+    swapped = load_profile("quick", labels={"1": "positive", "0": "negative"})
+    assert list(swapped.labels) == ["1", "0"]
+    assert swapped.run_name != "quick"
+
+
+def test_own_file_never_has_the_name_of_a_shipped_profile(tmp_path):
+    text = (profile_module.PROFILES / "laptop.yaml").read_text()
+    for folder, changed in {"a": text, "b": text.replace("seeds: 5", "seeds: 6")}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "laptop.yaml").write_text(changed)
+    names = {load_profile(str(tmp_path / folder / "laptop.yaml")).run_name for folder in "ab"}
+    assert len(names) == 2
+    assert "laptop" not in names

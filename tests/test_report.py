@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from sentigeo.errors import UserError
 from sentigeo.paths import run_paths
 from sentigeo.profile import load_profile
-from sentigeo.report import COMPLETE, check_parameters, run_report
+from sentigeo.report import COMPLETE, check_parameters, rebuild_site, run_report
 
 OPEN = """from sentigeo.chapter import open_chapter
 chapter = open_chapter("{name}", profile, overrides)"""
@@ -63,7 +63,7 @@ def reported(tmp_path_factory):
     write_chapter(root, "01_first")
     write_chapter(root, "02_second", True)
     write_notebook(root, "90_own", "raise SystemError('not part of the report')")
-    run_report(load_profile("quick"), "quick", root)
+    run_report(load_profile("quick"), root)
     return root
 
 
@@ -106,7 +106,7 @@ def test_executed_copies_can_be_read_and_are_tidy(root):
 
 def test_equal_runs_give_equal_files(root):
     before = snapshot(root / "build/quick")
-    run_report(load_profile("quick"), "quick", root)
+    run_report(load_profile("quick"), root)
     after = snapshot(root / "build/quick")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     seconds = {"reports/results.json", "reports/site/index.html", "reports/site/searchindex.js"}
@@ -122,7 +122,7 @@ def test_overrides_reach_the_notebooks_and_get_their_own_folder(root):
     )
     before = snapshot(root / "build/quick")
     profile = load_profile("quick", seeds=9)
-    paths = run_report(profile, "quick", root)
+    paths = run_report(profile, root)
     assert paths.output.name == profile.run_name
     assert snapshot(root / "build/quick") == before
 
@@ -131,14 +131,14 @@ def test_failing_notebook(root):
     before = snapshot(root / "build/quick")
     write_chapter(root, "02_second", True, "print('so far')", "rows = [][3]")
     with pytest.raises(UserError) as error:
-        run_report(load_profile("quick"), "quick", root)
+        run_report(load_profile("quick"), root)
     assert "02_second.ipynb, cell 7: IndexError: list index out of range" in str(error.value)
     assert snapshot(root / "build/quick") == before
     failed = root / "build/failed/quick/02_second.ipynb"
     assert str(failed.relative_to(root)) in str(error.value)
     assert "so far" in failed.read_text()
     write_chapter(root, "02_second", True)
-    run_report(load_profile("quick"), "quick", root)
+    run_report(load_profile("quick"), root)
     assert not failed.exists()
 
 
@@ -147,19 +147,19 @@ def test_users_error_in_a_notebook_is_one_sentence(root):
         root, "01_first", "from sentigeo.errors import UserError", "raise UserError('No.')"
     )
     with pytest.raises(UserError, match=r"^01_first\.ipynb: No\.\nThe notebook as far as it got"):
-        run_report(load_profile("quick"), "quick", root)
+        run_report(load_profile("quick"), root)
 
 
 def test_notebook_that_takes_too_long(root):
     write_notebook(root, "01_first", "import time", "time.sleep(60)")
     with pytest.raises(UserError, match=r"01_first\.ipynb took longer than its 3 seconds"):
-        run_report(load_profile("quick", notebook_timeout=3), "quick", root)
+        run_report(load_profile("quick", notebook_timeout=3), root)
 
 
 def test_kernel_that_dies(root):
     write_notebook(root, "01_first", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(UserError, match="the kernel died"):
-        run_report(load_profile("quick"), "quick", root)
+        run_report(load_profile("quick"), root)
 
 
 def test_metric_recorded_twice(root):
@@ -167,12 +167,35 @@ def test_metric_recorded_twice(root):
         root, "02_second", OPEN.format(name="02_second"), RECORD.format(name="01_first", last=True)
     )
     with pytest.raises(UserError, match=r"records '01_first\.metric', which stands already"):
-        run_report(load_profile("quick"), "quick", root)
+        run_report(load_profile("quick"), root)
+
+
+def test_chapter_that_speaks_under_another_name(root):
+    write_chapter(root, "02_second")
+    text = (root / "notebooks/02_second.ipynb").read_text()
+    (root / "notebooks/02_second.ipynb").write_text(text.replace("02_second", "01_first"))
+    with pytest.raises(UserError, match=r"02_second\.ipynb recorded nothing under its own name"):
+        run_report(load_profile("quick"), root)
+
+
+def test_files_of_a_person_stay(root):
+    note = root / "build/quick/reports/notes.md"
+    note.write_text("mine")
+    run_report(load_profile("quick"), root)
+    assert note.read_text() == "mine"
+
+
+def test_site_can_be_built_again(root):
+    page = root / "build/quick/reports/site/index.html"
+    before = page.read_text()
+    page.unlink()
+    rebuild_site(load_profile("quick"), root)
+    assert page.read_text() == before
 
 
 def test_removed_chapter_leaves_the_report(root):
     (root / "notebooks/02_second.ipynb").unlink()
-    run_report(load_profile("quick"), "quick", root)
+    run_report(load_profile("quick"), root)
     assert sorted(path.name for path in (root / "build/quick/figures").iterdir()) == [
         "01_first_line.png"
     ]
@@ -183,7 +206,7 @@ def start_run(root):
     code = (
         "import sys, pathlib; from sentigeo.profile import load_profile; "
         "from sentigeo.report import run_report; "
-        "run_report(load_profile('quick'), 'quick', pathlib.Path(sys.argv[1]))"
+        "run_report(load_profile('quick'), pathlib.Path(sys.argv[1]))"
     )
     return subprocess.Popen([sys.executable, "-c", code, str(root)], start_new_session=True)
 
@@ -204,27 +227,27 @@ def test_killed_run_leaves_the_last_report_and_the_next_completes(root):
     run = start_run(root)
     wait_for(marker)
     with pytest.raises(UserError, match="Another run of 'quick' is in progress"):
-        run_report(load_profile("quick"), "quick", root)
+        run_report(load_profile("quick"), root)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
     assert snapshot(root / "build/quick") == before
     write_chapter(root, "02_second", False)
-    run_report(load_profile("quick"), "quick", root)
+    run_report(load_profile("quick"), root)
     assert results_of(root)["metrics"]["02_second.metric"]["value"] == pytest.approx(2 / 3)
 
 
 def test_run_killed_while_publishing_is_finished_by_the_next(root):
     paths = run_paths("quick", root)
-    for folder in ("figures", "reports"):
-        (paths.stage / folder).mkdir(parents=True)
-    (paths.stage / "figures/01_new.png").write_text("new")
-    # The other file of the stage was moved before the kill.
-    (paths.reports / "moved.ipynb").write_text("moved")
-    (paths.stage / COMPLETE).write_text(json.dumps(["figures/01_new.png", "reports/moved.ipynb"]))
+    names = ["figures/01_new.png", "reports/01_new.ipynb", "reports/results.json"]
+    for name in names:
+        (paths.stage / name).parent.mkdir(parents=True, exist_ok=True)
+        (paths.stage / name).write_text(f"new {name}")
+    (paths.figures / "01_new.png").write_text("new figures/01_new.png")  # before the kill
+    (paths.stage / COMPLETE).write_text(json.dumps(names))
     write_notebook(root, "01_first", "raise ValueError")
     with pytest.raises(UserError):
-        run_report(load_profile("quick"), "quick", root)
-    assert snapshot(paths.output) == {"figures/01_new.png": b"new", "reports/moved.ipynb": b"moved"}
+        run_report(load_profile("quick"), root)
+    assert snapshot(paths.output) == {name: f"new {name}".encode() for name in names}
 
 
 def test_unknown_parameter_is_an_error(tmp_path):
@@ -234,9 +257,9 @@ def test_unknown_parameter_is_an_error(tmp_path):
     ):
         check_parameters(path, {"profile": "quick", "overrides": {}})
     with pytest.raises(UserError, match="has no parameter 'overrides'"):
-        run_report(load_profile("quick"), "quick", tmp_path)
+        run_report(load_profile("quick"), tmp_path)
 
 
 def test_no_notebooks(tmp_path):
     with pytest.raises(UserError, match="no numbered notebooks"):
-        run_report(load_profile("quick"), "quick", tmp_path)
+        run_report(load_profile("quick"), tmp_path)

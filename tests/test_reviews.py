@@ -49,7 +49,7 @@ def test_the_split_is_the_studys(laptop):
     expected = set(validation.index) & set(drawn.index[imdb])
     assert set(drawn.index[drawn["split"] == "validation"]) == expected
     assert set(drawn.index[drawn["split"] == "train"]) == (set(train.index) | set(range(8)))
-    assert drawn.loc[~imdb, "id"].tolist() == load_contrastive(8)["id"].tolist()
+    assert drawn.loc[~imdb, "id"].tolist() == load_contrastive()["id"].tolist()[:8]
 
 
 def test_test_pool_holds_every_other_review_once(laptop, published):
@@ -68,12 +68,15 @@ def test_test_pool_shares_no_passage_with_the_draw(laptop):
     assert found[(found["first"] < len(drawn)) & (found["second"] >= len(drawn))].empty
 
 
-def test_without_handcrafted_rows_is_the_same_split_minus_them(quick):
-    # The split depends on the labels of the rows in front; leaving rows out must not move others.
-    with_them = load_reviews(quick)
-    imdb = with_them[with_them["origin"] == "imdb"]
-    assert (with_them["split"][with_them["origin"] == "handcrafted"] == "train").all()
-    assert imdb["split"].value_counts()[["train", "validation"]].tolist() == [240, 60]
+@pytest.mark.parametrize("dose", [0, 32, 128])
+def test_another_dose_moves_no_review(quick, dose):
+    core = load_reviews(quick)
+    other = load_reviews(load_profile("quick", contrastive_samples=dose))
+    handcrafted = other[other["origin"] == "handcrafted"]
+    assert handcrafted["id"].tolist() == load_contrastive()["id"].tolist()[:dose]
+    assert (handcrafted["split"] == "train").all()
+    rows = [frame[frame["origin"] == "imdb"].reset_index(drop=True) for frame in (core, other)]
+    assert rows[0].equals(rows[1])
 
 
 def test_frame_and_provenance(laptop):
@@ -97,7 +100,7 @@ def test_sample_of_the_test_pool(laptop):
     ("raw", "clean"),
     [
         ("One.<br /><br />Two.<BR>Three", "One. Two. Three"),
-        ("Tom &amp; Jerry &#8217;s &lt;b&gt;", "Tom & Jerry \u2019s <b>"),
+        ("Tom &amp; Jerry&#8217;s &lt;br /&gt; show", "Tom & Jerry\u2019s show"),
         ("so<i>very</i>good", "so very good"),
         ("a\x96b \x85 c\x00d\te", "a\u2013b \u2026 c d e"),
         ("I <3 this <grin>", "I <3 this <grin>"),
@@ -197,6 +200,7 @@ def test_data_set_off_line_says_what_to_do(monkeypatch):
         ([*own_rows(), {"review": " ", "stars": "good"}], {}, "empty or not text in row 61"),
         ([*own_rows(), {"review": 7, "stars": "good"}], {}, "empty or not text in row 61"),
         ([*own_rows(), {"review": "x"}], {}, "'stars': no label in row 61"),
+        ([*own_rows(), {"review": "<br />&nbsp;", "stars": "good"}], {}, "only mark-up in row 61"),
     ],
 )  # fmt: skip
 def test_bad_own_file(tmp_path, rows, changes, words):

@@ -48,7 +48,7 @@ def pages(built):
 
 
 def test_sphinx_has_no_complaints(built):
-    assert (built / "build/site-warnings.txt").read_text() == ""
+    assert (built / "build/warnings.txt").read_text() == ""
 
 
 def test_every_chapter_and_figure_is_there(built, pages):

@@ -58,6 +58,13 @@ def test_mean_share_stays_a_share_and_one_run_has_no_interval():
     assert np.isnan(single.low)
 
 
+def test_compare_needs_the_whole_interval():
+    estimate = Estimate(0.3, 0.2, 0.41, 50)
+    assert estimate.compare(0.25) == "not distinguishable from"
+    assert estimate.compare(0.5) == "below"
+    assert estimate.compare(0.1) == "above"
+
+
 def test_estimate_is_written_with_interval_and_n():
     assert f"{Estimate(0.8734, 0.86, 0.889, 4000)}" == "0.873 [0.860, 0.889], n = 4,000"
     assert f"{Estimate(0.5, 0.25, 0.75, 8):.0%}" == "50% [25%, 75%], n = 8"

@@ -1,5 +1,7 @@
 import errno
 import json
+import os
+import time
 
 import numpy as np
 import pytest
@@ -120,6 +122,14 @@ def test_two_writers_of_one_entry(tmp_path, compute):
     found = Store(tmp_path).arrays("kind", {}, slower)
     assert found["rows"].shape == (2, 3)
     assert not list(tmp_path.rglob(".part-*"))
+
+
+def test_leftovers_of_killed_runs_are_swept_after_a_day(tmp_path, compute):
+    for name, age in {".part-1-old": 90_000, ".part-2-new": 60}.items():
+        (tmp_path / "kind" / name).mkdir(parents=True)
+        os.utime(tmp_path / "kind" / name, (time.time() - age,) * 2)
+    Store(tmp_path).arrays("kind", {}, compute)
+    assert [path.name for path in tmp_path.glob("kind/.part-*")] == [".part-2-new"]
 
 
 def test_hashes_are_those_of_sha256():

@@ -42,6 +42,8 @@ def test_every_format_gives_the_same_rows(tmp_path, kind):
         ("a.csv", b"", "a.csv cannot be read"),
         ("a.csv", b"text,label\nfine,1\ncaf\xe9,0\n", "a.csv is not UTF-8 text: see line 3"),
         ("a.csv", b"text,label\na,b,c,d\ne,f\ng,h,i,j,k\n", "a.csv cannot be read"),
+        ("a.csv", b"text,label\nGood film, really,1\n", "more fields in its rows"),
+        ("a.csv", b"text,label\na,1,\nb,0,\n", "more fields in its rows"),
         ("a.json", b'[{"text": "a"},\n {"text": }]', "a.json, line 2: not valid JSON"),
         ("a.json", b'{"text": "a"}', "must hold a list of objects"),
         ("a.json", b'["a", "b"]', "must hold a list of objects"),
@@ -85,7 +87,14 @@ def test_many_bad_rows_are_counted():
         text_and_label(frame, "text", "label", "a.csv")
 
 
-@pytest.mark.parametrize("bad", ["", None, float("nan")])
+def test_wrong_encoding_is_found_far_into_a_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,label\n" + b"a fine film,1\n" * 150_000 + b"caf\xe9,0\n")
+    with pytest.raises(UserError, match="see line 150002"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("bad", ["", None, float("nan"), pd.NA])
 def test_missing_label_is_named(bad):
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["1", bad]}, dtype=object)
     with pytest.raises(UserError, match="column 'label': no label in row 2"):

@@ -3,10 +3,11 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from sentigeo.errors import UserError
-from sentigeo.paths import ROOT, run_paths
-from sentigeo.profile import load_profile, parse_overrides
+from sentigeo.paths import ROOT
+from sentigeo.profile import Profile, load_profile, parse_overrides
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,28 +18,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"Error: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"Error: {error.strerror}: {error.filename or 'unknown file'}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("Stopped; the last report is untouched.", file=sys.stderr)
+        print("Stopped.", file=sys.stderr)
         return 130
     return 1
 
 
 def _report(options: argparse.Namespace) -> None:
-    profile = load_profile(options.profile, **parse_overrides(options.set))
+    profile = _load_profile(options)
     from sentigeo.report import run_report  # after the profile was found to be valid
 
-    paths = run_report(profile, options.profile)
+    paths = run_report(profile)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
 
 def _site(options: argparse.Namespace) -> None:
-    profile = load_profile(options.profile, **parse_overrides(options.set))
-    from sentigeo.site import build_site
+    profile = _load_profile(options)
+    from sentigeo.report import rebuild_site
 
-    paths = run_paths(profile.run_name)
-    build_site(paths.reports, paths.figures, paths.build)
+    paths = rebuild_site(profile)
     print(f"The site is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+
+
+def _load_profile(options: argparse.Namespace) -> Profile:
+    """Load the profile; paths among the overrides are taken from where the command was typed."""
+    overrides = parse_overrides(options.set)
+    for key in ("reviews", "model"):
+        value = overrides.get(key)
+        if isinstance(value, str) and Path(value).expanduser().exists():
+            overrides[key] = str(Path(value).expanduser().resolve())
+    return load_profile(options.profile, **overrides)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=help_text)
         command.add_argument("--profile", default="laptop", help="name or YAML file")
-        command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+        command.add_argument("--set", default="", metavar="'KEY=VALUE ...'", help="keys to change")
         command.set_defaults(run=run)
     return parser
 

@@ -5,7 +5,6 @@ import pandas as pd
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from sentigeo.duplicates import words
@@ -30,31 +29,12 @@ def fit_tfidf(
             equally good ones is taken.
         strengths: Values of C to try.
     """
-    vectorizer = TfidfVectorizer(
-        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), min_df=2,
-        sublinear_tf=True,
-    )  # fmt: skip
-    known, held_out = (
-        vectorizer.fit_transform(train["text"]),
-        vectorizer.transform(validation["text"]),
-    )
+    vectorizer = _vectorizer()
+    known = vectorizer.fit_transform(train["text"])
+    held_out = vectorizer.transform(validation["text"])
     models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
     best = int(np.argmax([model.score(held_out, validation["label"]) for model in models]))
     return make_pipeline(vectorizer, models[best])
-
-
-def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Series:
-    """Tell for each challenge pair whether both its sides were classified correctly.
-
-    Args:
-        challenge: Columns `pair` and `label`, one row a text.
-        predicted: (n,) predicted class of each row.
-
-    Returns:
-        Truth values indexed by pair, in order of appearance.
-    """
-    right = pd.Series(predicted == challenge["label"].to_numpy(), index=challenge["pair"])
-    return right.groupby(level=0, sort=False).all()
 
 
 def score_over_draws(
@@ -62,9 +42,8 @@ def score_over_draws(
 ) -> np.ndarray:
     """Score TF-IDF trained on other draws of the same size from the same corpus.
 
-    The study's draw is one of many: how much does a result depend on it? Each draw takes
-    `draw_per_label` reviews of each class that are not scored, and trains on as large a share of
-    them as the study does.
+    The study's draw is one of many: how much does a result depend on it? Each draw takes as many
+    reviews of each class as the study trains on, none of them scored.
 
     Args:
         reviews: As `load_reviews` returns them.
@@ -73,15 +52,23 @@ def score_over_draws(
         strength: Inverse regularisation strength, as chosen on the study's draw.
 
     Returns:
-        (seeds,) accuracy on `test`.
+        (seeds,) accuracy on `test`; empty where the corpus has no room for different draws.
     """
     candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
+    size = round(profile.draw_per_label * (1 - profile.validation_share))
+    if candidates["label"].value_counts().min() < 2 * size:
+        return np.array([])
     scores = []
     for seed in range(profile.seeds):
-        drawn = candidates.groupby("label").sample(profile.draw_per_label, random_state=seed)
-        train, validation = train_test_split(
-            drawn, test_size=profile.validation_share, stratify=drawn["label"], random_state=seed
-        )
-        model = fit_tfidf(train, validation, strengths=(strength,))
+        drawn = candidates.groupby("label").sample(size, random_state=seed)
+        model = make_pipeline(_vectorizer(), LogisticRegression(C=strength, max_iter=1000))
+        model.fit(drawn["text"], drawn["label"])
         scores.append(model.score(test["text"], test["label"]))
     return np.array(scores)
+
+
+def _vectorizer() -> TfidfVectorizer:
+    return TfidfVectorizer(
+        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), min_df=2,
+        sublinear_tf=True,
+    )  # fmt: skip

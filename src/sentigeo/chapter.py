@@ -5,7 +5,7 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from IPython.display import Image, Markdown, display
@@ -41,9 +41,10 @@ class Chapter:
         self.store = Store(paths.cache)
         self.folder = Path(os.environ.get(STAGE_VARIABLE, by_hand))
         self._part: dict[str, Any] = {"facts": {}, "metrics": {}, "figures": []}
+        self._save()
 
-    def fact(self, name: str, value: Any) -> None:
-        """Record what is true of the whole run, such as the encoder or the data."""
+    def fact(self, name: Literal["encoder", "data"], value: dict[str, Any]) -> None:
+        """Record what the whole run rests on."""
         self._part["facts"][name] = value
         self._save()
 

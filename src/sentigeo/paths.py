@@ -49,6 +49,11 @@ class RunPaths:
         return self.build / "stage" / self.name
 
     @property
+    def site_scratch(self) -> Path:
+        """Where the site is put together."""
+        return self.build / "site" / self.name
+
+    @property
     def failed(self) -> Path:
         """Where a failed run leaves its notebooks to be read."""
         return self.build / "failed" / self.name
@@ -63,6 +68,19 @@ def run_paths(name: str, root: Path = ROOT) -> RunPaths:
         build=build,
         cache=Path(os.environ.get("SENTIGEO_CACHE", root / "data" / "cache")),
     )
+
+
+def list_chapters(root: Path = ROOT) -> list[Path]:
+    """Return the notebooks of the report in order; those from 90 on are tools of their own."""
+    return sorted((root / "notebooks").glob("[0-8][0-9]_*.ipynb"))
+
+
+def locate(name: str) -> Path | None:
+    """Find a file or folder that a person named, from here or from the repository."""
+    for path in (Path(name).expanduser(), ROOT / name):
+        if path.exists():
+            return path
+    return None
 
 
 def package_folder(package: str) -> Path:

@@ -1,6 +1,7 @@
 """Every figure of the report: an analysis in, a Figure out."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -37,11 +38,11 @@ def plot_lengths(
     """
     figure, (left, right) = new_figure(3.4, columns=2)
     bins = list(np.geomspace(max(tokens.min(), 1), tokens.max() + 1, 40))
-    for number, name in enumerate(classes):
+    for number, (name, colour) in enumerate(zip(classes, cycle(PALETTE), strict=False)):
         sizes = np.sort(tokens[labels == number])
-        left.hist(sizes, bins=bins, histtype="step", lw=1.8, color=PALETTE[number], label=name)
+        left.hist(sizes, bins=bins, histtype="step", lw=1.8, color=colour, label=name)
         shares = 1 - np.arange(1, len(sizes) + 1) / len(sizes)
-        right.plot(sizes, shares, lw=1.8, color=PALETTE[number], label=name)
+        right.plot(sizes, shares, lw=1.8, color=colour, label=name)
     for cut in cuts:
         cut_share = float((tokens > cut).mean())
         left.axvline(cut, color=GREY, ls=":", lw=1)

@@ -2,17 +2,19 @@
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from sentigeo.errors import UserError
 from sentigeo.paths import PROFILES
 
 PACKAGED = "packaged"
 
+RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
 Positive = Annotated[int, Field(gt=0)]
 
 
@@ -22,6 +24,7 @@ class Profile(BaseModel):
     Attributes:
         name: Name of the profile file.
         changes: Keys that were changed for this run, with their new values.
+        file: The file it was loaded from, if that is not one of `profiles/`.
         model: `packaged`, a hub id, or the path of a model folder.
         model_revision: Commit of the hub model; null takes the newest and records which it was.
         reviews: `packaged`, a hub data set id, or the path of a CSV, TSV, JSON, JSONL or Parquet
@@ -44,7 +47,8 @@ class Profile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
     name: str
-    changes: dict[str, Any] = Field(default_factory=dict)
+    changes: dict[str, Any]
+    file: str | None
     model: str
     model_revision: str | None
     reviews: str
@@ -55,7 +59,7 @@ class Profile(BaseModel):
     draw_per_label: Annotated[int, Field(ge=10)]
     draw_seed: Annotated[int, Field(ge=0)]
     validation_share: Annotated[float, Field(gt=0, lt=1)]
-    contrastive_samples: Annotated[int, Field(ge=0)]
+    contrastive_samples: Annotated[int, Field(ge=0, multiple_of=2)]
     test_reviews: Positive
     max_length: Annotated[int, Field(ge=8)]
     seeds: Positive
@@ -69,6 +73,14 @@ class Profile(BaseModel):
             raise ValueError("must not be empty")
         return value
 
+    @field_validator("validation_share")
+    @classmethod
+    def _both_sides(cls, value: float, info: ValidationInfo) -> float:
+        rows = info.data.get("draw_per_label")
+        if rows and not 1 <= rows * value <= rows - 1:
+            raise ValueError(f"leaves no review of a class on one side of {rows}")
+        return value
+
     @field_validator("labels")
     @classmethod
     def _two_classes(cls, value: dict[str, str]) -> dict[str, str]:
@@ -78,19 +90,19 @@ class Profile(BaseModel):
 
     @property
     def run_name(self) -> str:
-        """The profile's name, with a short hash of what was changed for this run."""
-        if not self.changes:
+        """The name of a shipped profile; with a short hash of all settings for any other run."""
+        if self.file is None and not self.changes:
             return self.name
-        text = json.dumps(self.changes, sort_keys=True, default=str)
+        text = json.dumps(self.settings)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     @property
     def settings(self) -> dict[str, Any]:
         """The profile's keys and values without its name."""
-        return self.model_dump(exclude={"name", "changes"})
+        return self.model_dump(exclude=RESERVED)
 
 
-def load_profile(name: str, **overrides: Any) -> Profile:
+def load_profile(name: str, /, **overrides: Any) -> Profile:
     """Load a profile by name or from a file, with some keys changed.
 
     Args:
@@ -102,14 +114,26 @@ def load_profile(name: str, **overrides: Any) -> Profile:
     """
     path = _find(name)
     values = _read(path)
-    where = str(path) if path.parent != PROFILES else f"profiles/{path.name}"
-    _build(path.stem, values, {}, where)
-    changes = {key: value for key, value in overrides.items() if values.get(key, ...) != value}
-    return _build(path.stem, values, changes, "the overrides")
+    shipped = path.parent.resolve() == PROFILES.resolve()
+    file = None if shipped else str(path.resolve())
+    _build(path.stem, file, values, {}, f"profiles/{path.name}" if shipped else str(path))
+    changes = {
+        key: value
+        for key, value in overrides.items()
+        if key not in values or json.dumps(values[key]) != json.dumps(value)
+    }
+    return _build(path.stem, file, values, changes, "the overrides")
 
 
-def parse_overrides(pairs: list[str]) -> dict[str, Any]:
-    """Turn `key=value` words into overrides; values are read as YAML (`5`, `0.2`, `null`, text)."""
+def parse_overrides(text: str) -> dict[str, Any]:
+    """Turn `key=value` words into overrides; values are read as YAML (`5`, `0.2`, `null`, text).
+
+    Quotes keep a value with spaces together, as in a shell: `"labels={bad: negative}"`.
+    """
+    try:
+        pairs = shlex.split(text)
+    except ValueError:
+        raise UserError(f"Cannot read the overrides {text!r}: a quote is not closed.") from None
     overrides: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -123,7 +147,8 @@ def parse_overrides(pairs: list[str]) -> dict[str, Any]:
 
 
 def _find(name: str) -> Path:
-    path = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
+    is_file = name.endswith((".yaml", ".yml"))
+    path = Path(name).expanduser() if is_file else PROFILES / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.yaml")))
         raise UserError(
@@ -142,12 +167,14 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def _build(name: str, values: dict[str, Any], changes: dict[str, Any], where: str) -> Profile:
-    for reserved in ("name", "changes"):
-        if reserved in values or reserved in changes:
-            raise UserError(f"The key '{reserved}' in {where} is not a profile key.")
+def _build(
+    name: str, file: str | None, values: dict[str, Any], changes: dict[str, Any], where: str
+) -> Profile:
+    settings = {**values, **changes}
+    for key in RESERVED & settings.keys():
+        raise UserError(f"The key '{key}' in {where} is not a profile key.")
     try:
-        return Profile(name=name, changes=changes, **{**values, **changes})
+        return Profile(name=name, changes=changes, file=file, **settings)
     except ValidationError as error:
         raise UserError(_sentence(error, where)) from None
 
@@ -156,7 +183,7 @@ def _sentence(error: ValidationError, where: str) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(set(Profile.model_fields) - {"name", "changes"}))
+        known = ", ".join(sorted(Profile.model_fields.keys() - RESERVED))
         return f"Unknown key '{key}' in {where}; known keys are {known}."
     if first["type"] == "missing":
         return f"The key '{key}' is missing in {where}."

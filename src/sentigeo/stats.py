@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 CONFIDENCE = 0.95
@@ -18,6 +19,12 @@ class Estimate:
     high: float
     n: int
 
+    def compare(self, value: float) -> str:
+        """Say where the whole interval lies: `below`, `above` or `not distinguishable from`."""
+        if self.high < value:
+            return "below"
+        return "above" if self.low > value else "not distinguishable from"
+
     def __format__(self, spec: str) -> str:
         """Write as `0.873 [0.862, 0.884], n = 4,000`; the spec formats the three numbers."""
         spec = spec or ".3f"
@@ -25,7 +32,7 @@ class Estimate:
         return f"{self.value:{spec}} {interval}, n = {self.n:,}"
 
 
-def share(hits: Sequence[bool] | np.ndarray) -> Estimate:
+def share(hits: ArrayLike) -> Estimate:
     """Estimate the share of independent cases that are hits, with Wilson's interval."""
     hits = np.asarray(hits, dtype=bool)
     if not len(hits):

@@ -3,8 +3,9 @@
 import errno
 import hashlib
 import json
+import os
 import shutil
-import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -80,20 +81,16 @@ def code_version(*modules: ModuleType) -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a text file so that a reader sees the old file or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=".part-", delete=False
-    ) as part:
-        part.write(text)
-    Path(part.name).replace(path)
+    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    part.write_text(text, "utf-8")
+    part.replace(path)
 
 
 def _write_entry(folder: Path, key: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    part = folder.with_name(f".part-{os.getpid()}-{folder.name}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
-    except OSError as error:
-        raise UserError(f"Cannot write to the cache folder {folder.parent}: {error}.") from None
-    try:
+        _sweep(folder.parent)
+        part.mkdir(parents=True)
         for name, array in arrays.items():
             np.save(part / f"{name}.npy", array, allow_pickle=False)
         files = {path.name: hash_file(path) for path in sorted(part.glob("*.npy"))}
@@ -107,8 +104,18 @@ def _write_entry(folder: Path, key: Mapping[str, Any], arrays: Mapping[str, np.n
         shutil.rmtree(part, ignore_errors=True)
 
 
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left half-written more than a day ago."""
+    for part in folder.glob(".part-*"):
+        if time.time() - part.stat().st_mtime > 86_400:
+            shutil.rmtree(part, ignore_errors=True)
+
+
 def _read_entry(folder: Path) -> Arrays | None:
-    """Load an entry's arrays, or return None when any byte of it is not as it was written."""
+    """Load an entry's arrays, or return None when any byte of it is not as it was written.
+
+    An entry that cannot be read for another reason, such as its permissions, is left alone.
+    """
     try:
         files = json.loads((folder / "entry.json").read_text("utf-8"))["files"]
         if any(hash_file(folder / name) != digest for name, digest in files.items()):
@@ -117,5 +124,7 @@ def _read_entry(folder: Path) -> Arrays | None:
             Path(name).stem: np.load(folder / name, mmap_mode="r", allow_pickle=False)
             for name in files
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
+    except OSError as error:
+        raise UserError(f"Cannot read the cache folder {folder}: {error}.") from None

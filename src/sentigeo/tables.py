@@ -1,7 +1,7 @@
 """Read a table of texts from a file, with errors that name file, column and row."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -25,8 +25,8 @@ def read_table(path: Path) -> pd.DataFrame:
         raise UserError(f"There is no file {path}.")
     try:
         table = reader(path)
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+    except UnicodeDecodeError:
+        line = _undecodable_line(path.read_bytes())
         raise UserError(f"{path} is not UTF-8 text: see line {line}; save it as UTF-8.") from None
     except (ValueError, OSError) as error:
         raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
@@ -55,13 +55,14 @@ def text_and_label(
             raise UserError(f"{where} has no column '{column}'; its columns are {found}.")
     texts, labels = table[text_column], table[label_column]
     blank = [not isinstance(text, str) or not text.strip() for text in texts]
-    _refuse(blank, f"{where}, column '{text_column}': empty or not text in")
+    refuse_rows(blank, f"{where}, column '{text_column}': empty or not text in")
     names = [_label_name(label) for label in labels]
-    _refuse([name == "" for name in names], f"{where}, column '{label_column}': no label in")
+    refuse_rows([name == "" for name in names], f"{where}, column '{label_column}': no label in")
     return pd.DataFrame({"text": texts.to_list(), "label": names})
 
 
-def _refuse(bad: list[bool], complaint: str) -> None:
+def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
+    """Raise an error that names the first bad rows, if there are any."""
     rows = [number for number, is_bad in enumerate(bad, start=1) if is_bad]
     if rows:
         shown = ", ".join(str(row) for row in rows[:5])
@@ -71,15 +72,26 @@ def _refuse(bad: list[bool], complaint: str) -> None:
 
 def _label_name(label: object) -> str:
     """Name a label value: `1`, `1.0` and `"1"` are one label, missing values have no name."""
-    if label is None or label != label:
+    if label is None or label is pd.NA or label != label:
         return ""
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     return str(label).strip()
 
 
+def _undecodable_line(content: bytes) -> int:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return content[: error.start].count(b"\n") + 1
+    raise ValueError("the content is UTF-8")
+
+
 def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
-    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes what is too much as row names
+        raise UserError(f"{path} has more fields in its rows than names in its first line.")
+    return table
 
 
 def _read_json(path: Path) -> pd.DataFrame:

@@ -1,0 +1,54 @@
+"""How good are predictions: on reviews, and on the challenge pairs."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from sentigeo.stats import Estimate, grouped_share, share
+
+
+def score_reviews(labels: ArrayLike, predicted: ArrayLike) -> Estimate:
+    """Estimate the accuracy on reviews, which are independent cases."""
+    return share(np.asarray(predicted) == np.asarray(labels))
+
+
+def score_challenge(
+    challenge: pd.DataFrame, predicted: np.ndarray, resamples: int
+) -> dict[str, Estimate]:
+    """Estimate accuracy and pair consistency on the challenge set.
+
+    Args:
+        challenge: Columns `pair` and `label`, one row a text.
+        predicted: (n,) predicted class of each row.
+        resamples: Bootstrap resamples over pairs for the accuracy.
+    """
+    right = np.asarray(predicted) == challenge["label"].to_numpy()
+    return {
+        "challenge_accuracy": grouped_share(right, challenge["pair"].to_numpy(), resamples),
+        "challenge_consistency": share(pair_consistency(challenge, predicted)),
+    }
+
+
+def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Series:
+    """Tell for each challenge pair whether both its sides were classified correctly.
+
+    Returns:
+        Truth values indexed by pair, in order of appearance.
+    """
+    right = pd.Series(predicted == challenge["label"].to_numpy(), index=challenge["pair"])
+    return right.groupby(level=0, sort=False).all()
+
+
+def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.DataFrame:
+    """Estimate pair consistency for each phenomenon.
+
+    Returns:
+        Columns `name` (the phenomenon), `value`, `low`, `high`, `n`.
+    """
+    phenomenon = challenge.drop_duplicates("pair").set_index("pair")["phenomenon"]
+    consistent = pair_consistency(challenge, predicted)
+    rows = [
+        {"name": name.replace("_", " "), **vars(share(group))}
+        for name, group in consistent.groupby(phenomenon, sort=False)
+    ]
+    return pd.DataFrame(rows)
