@@ -1,30 +1,31 @@
-"""Cached arrays: addressed by what they depend on, written atomically, verified on read."""
+"""Cached results: addressed by what they depend on, written atomically, verified on read."""
 
 import errno
 import hashlib
 import json
-import os
 import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from sentigeo.errors import CacheNotice, UserError
 
 Arrays = dict[str, np.ndarray]
+ENTRY = "entry.json"
 
 
 class Store:
-    """A folder of cached arrays.
+    """A folder of cached results.
 
-    An entry is a folder named after the SHA-256 of its key. It holds one `.npy` file an array,
-    which large arrays are memory-mapped from, and `entry.json` with the key and every file's
-    SHA-256. Nothing is ever unpickled.
+    An entry is a folder named after the SHA-256 of its key. It holds the result's files and
+    `entry.json` with the key and every file's checksum. Nothing is ever unpickled.
     """
 
     def __init__(self, root: Path) -> None:
@@ -43,22 +44,38 @@ class Store:
         Returns:
             Read-only arrays by name, memory-mapped.
         """
-        folder = self.root / kind / hash_json(key)
+
+        def fill(folder: Path) -> None:
+            for name, array in compute().items():
+                np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+        folder = self.folder(kind, key, fill)
+        return {path.stem: load_array(path) for path in sorted(folder.glob("*.npy"))}
+
+    def folder(self, kind: str, key: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
+        """Return the folder stored under a key; have it filled and stored if need be.
+
+        Args:
+            kind: What the folder holds, in a word; the sub-folder it lives in.
+            key: Everything its files depend on, as JSON values.
+            fill: Writes the files into the empty folder it is given.
+        """
+        folder = self.place(kind, key)
         if folder.is_dir():
-            found = _read_entry(folder)
-            if found is not None:
-                return found
+            if _is_whole(folder):
+                return folder
             warnings.warn(
                 f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again.",
                 CacheNotice,
                 stacklevel=2,
             )
             shutil.rmtree(folder)
-        _write_entry(folder, key, compute())
-        stored = _read_entry(folder)
-        if stored is None:
-            raise UserError(f"The cache folder {self.root} does not keep what is written to it.")
-        return stored
+        _write_entry(folder, key, fill)
+        return folder
+
+    def place(self, kind: str, key: Mapping[str, Any]) -> Path:
+        """Return where the entry of a key is, or will be."""
+        return self.root / kind / hash_json(key)
 
 
 def hash_json(value: Any) -> str:
@@ -81,20 +98,25 @@ def code_version(*modules: ModuleType) -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a text file so that a reader sees the old file or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    part = path.with_name(f".part-{token_hex(8)}-{path.name}")
     part.write_text(text, "utf-8")
     part.replace(path)
 
 
-def _write_entry(folder: Path, key: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    part = folder.with_name(f".part-{os.getpid()}-{folder.name}")
+def load_array(path: Path) -> np.ndarray:
+    """Memory-map a `.npy` file; an array that would have to be unpickled is refused."""
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _write_entry(folder: Path, key: Mapping[str, Any], fill: Callable[[Path], None]) -> None:
+    part = folder.with_name(f".part-{token_hex(8)}-{folder.name[:8]}")
     try:
         _sweep(folder.parent)
         part.mkdir(parents=True)
-        for name, array in arrays.items():
-            np.save(part / f"{name}.npy", array, allow_pickle=False)
-        files = {path.name: hash_file(path) for path in sorted(part.glob("*.npy"))}
-        write_text(part / "entry.json", json.dumps({"key": key, "files": files}, indent=1))
+        fill(part)
+        files = {path.name: _checksum(path) for path in sorted(part.iterdir())}
+        write_text(part / ENTRY, json.dumps({"key": key, "files": files}, indent=1))
         part.rename(folder)
     except OSError as error:
         # Another process may have finished the same entry first: then its copy is as good.
@@ -111,20 +133,24 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(part, ignore_errors=True)
 
 
-def _read_entry(folder: Path) -> Arrays | None:
-    """Load an entry's arrays, or return None when any byte of it is not as it was written.
+def _is_whole(folder: Path) -> bool:
+    """Tell whether every byte of an entry is as it was written.
 
     An entry that cannot be read for another reason, such as its permissions, is left alone.
     """
     try:
-        files = json.loads((folder / "entry.json").read_text("utf-8"))["files"]
-        if any(hash_file(folder / name) != digest for name, digest in files.items()):
-            return None
-        return {
-            Path(name).stem: np.load(folder / name, mmap_mode="r", allow_pickle=False)
-            for name in files
-        }
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
+        files = json.loads((folder / ENTRY).read_text("utf-8"))["files"]
+        return all(_checksum(folder / name) == digest for name, digest in files.items())
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return False
     except OSError as error:
         raise UserError(f"Cannot read the cache folder {folder}: {error}.") from None
+
+
+def _checksum(path: Path) -> str:
+    """Return a fast checksum, which finds damage; it is no proof of origin."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
