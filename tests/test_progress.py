@@ -1,6 +1,7 @@
 import io
+import time
 
-from sentigeo.progress import RunProgress
+from sentigeo.progress import NOTE_VARIABLE, RunProgress, track
 
 
 class Terminal(io.StringIO):
@@ -8,25 +9,46 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(stream, every):
-    with RunProgress(2, stream, every) as progress:
+def run(note, stream, every=60.0, wait=0.0):
+    with RunProgress(2, note, stream, every) as progress:
         for name in ("01_a", "02_b"):
             progress.start(name, 3)
             for number in (1, 2, 3):
                 progress.cell(number)
+            note.write_text("trunk 40%, 7 s left")
+            time.sleep(wait)
             progress.finish(1.25)
     return stream.getvalue()
 
 
-def test_plain_output_is_one_line_a_notebook():
-    assert run(io.StringIO(), every=60) == "[1/2] 01_a in 1.2 s\n[2/2] 02_b in 1.2 s\n"
+def test_plain_output_is_one_line_a_notebook(tmp_path):
+    text = run(tmp_path / "note", io.StringIO())
+    assert text == "[1/2] 01_a in 1.2 s\n[2/2] 02_b in 1.2 s\n"
 
 
-def test_plain_output_speaks_up_when_a_notebook_takes_long():
-    assert "01_a: cell 2 of 3 after 0 s" in run(io.StringIO(), every=0)
+def test_plain_output_speaks_up_when_a_notebook_takes_long(tmp_path):
+    text = run(tmp_path / "note", io.StringIO(), every=0.1, wait=0.3)
+    assert "01_a: cell 3 of 3 after 0 s (trunk 40%, 7 s left)\n" in text
 
 
-def test_terminal_gets_bars():
-    text = run(Terminal(), every=60)
+def test_terminal_gets_bars(tmp_path):
+    text = run(tmp_path / "note", Terminal(), wait=1.2)
     assert "02_b: 100%" in text
     assert "report: 100%" in text
+    assert "trunk 40%, 7 s left" in text
+
+
+def test_track_leaves_notes_in_a_report(tmp_path, monkeypatch, capsys):
+    note = tmp_path / "note"
+    monkeypatch.setenv(NOTE_VARIABLE, str(note))
+    seen = []
+    for item in track("abc", "work", weights=[1, 1, 2]):
+        seen.append((item, note.read_text()[:8] if note.exists() else None))
+    assert seen == [("a", None), ("b", "work 25%"), ("c", "work 50%")]
+    assert capsys.readouterr().err == ""
+
+
+def test_track_without_a_terminal_is_silent(monkeypatch, capsys):
+    monkeypatch.delenv(NOTE_VARIABLE, raising=False)
+    assert list(track([1, 2], "work")) == [1, 2]
+    assert capsys.readouterr().err == ""

@@ -93,7 +93,7 @@ def test_executed_copies_can_be_read_and_are_tidy(root):
     text = (root / "build/quick/reports/01_first.ipynb").read_text()
     copy = nbformat.reads(text, as_version=4)
     nbformat.validate(copy)
-    assert "0.667 [0.208, 0.939], n = 3" in text
+    assert "0.667 [0.208, 0.939; n = 3]" in text
     assert str(root) not in text
     assert "papermill" not in json.dumps(copy.metadata)
     assert not [o for c in copy.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]

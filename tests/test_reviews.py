@@ -194,7 +194,7 @@ def test_data_set_off_line_says_what_to_do(monkeypatch):
         (own_rows(), {"text_column": "body"}, "no column 'body'; its columns are review, stars"),
         (own_rows(), {"label_column": "mood"}, "no column 'mood'"),
         (own_rows(labels=("good",)), {}, "only one class in 'stars'"),
-        (own_rows(), {"draw_per_label": 100}, "only 30 reviews; draw_per_label is 100"),
+        (own_rows(), {"draw_per_label": 100}, "only 30 reviews of the class 'bad'"),
         (own_rows(), {"labels": {"bad": "0", "fine": "1"}}, "row 2: unknown label 'good'"),
         (own_rows(20), {}, "no reviews for the test pool"),
         ([*own_rows(), {"review": " ", "stars": "good"}], {}, "empty or not text in row 61"),

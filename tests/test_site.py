@@ -87,7 +87,7 @@ def test_search_finds_the_pages(built):
 
 
 def test_no_report_no_site(tmp_path):
-    with pytest.raises(UserError, match="run 'make report' first"):
+    with pytest.raises(UserError, match="run 'make report' with it first"):
         build_site(tmp_path, tmp_path, tmp_path / "build")
 
 

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from sentigeo.stats import Estimate, grouped_share, mean_share, share
+from sentigeo.stats import (
+    Estimate,
+    grouped_share,
+    mcnemar,
+    mean_over_runs,
+    mean_share,
+    paired_difference,
+    share,
+)
 
 
 def test_share_has_wilsons_interval():
@@ -66,5 +74,39 @@ def test_compare_needs_the_whole_interval():
 
 
 def test_estimate_is_written_with_interval_and_n():
-    assert f"{Estimate(0.8734, 0.86, 0.889, 4000)}" == "0.873 [0.860, 0.889], n = 4,000"
-    assert f"{Estimate(0.5, 0.25, 0.75, 8):.0%}" == "50% [25%, 75%], n = 8"
+    assert f"{Estimate(0.8734, 0.86, 0.889, 4000)}" == "0.873 [0.860, 0.889; n = 4,000]"
+    assert f"{Estimate(0.5, 0.25, 0.75, 8):.0%}" == "50% [25%, 75%; n = 8]"
+
+
+def test_paired_difference_sees_what_separate_intervals_hide():
+    rng = np.random.default_rng(0)
+    before = rng.random((3, 2000)) < 0.85
+    after = before | (rng.random((3, 2000)) < 0.05)
+    found = paired_difference(after, before, 500)
+    assert found.value == pytest.approx(after.mean() - before.mean())
+    assert found.low > 0
+    assert found.high - found.low < 0.01
+
+
+def test_mean_over_runs_includes_the_spread_of_runs():
+    alike = np.tile(np.arange(1000) % 10 != 0, (4, 1))
+    apart = np.concatenate([np.ones((2, 1000)), np.zeros((2, 1000))])
+    close, wide = mean_over_runs(alike, 500), mean_over_runs(apart, 500)
+    assert (close.value, close.n) == (0.9, 1000)
+    expected = scipy_stats.norm.ppf(0.975) * np.sqrt(0.9 * 0.1 / 1000)
+    assert close.high - close.value == pytest.approx(expected, rel=0.15)
+    assert (wide.low, wide.high) == (0.0, 1.0)
+
+
+def test_mean_over_runs_resamples_groups_whole():
+    hits = np.tile(np.repeat(np.arange(50) % 2, 2), (2, 1))
+    grouped = mean_over_runs(hits, 800, groups=np.repeat(np.arange(50), 2))
+    single = mean_over_runs(hits, 800)
+    assert grouped.high - grouped.low > 1.2 * (single.high - single.low)
+
+
+def test_mcnemar_is_the_binomial_test_of_discordant_cases():
+    before = np.array([1] * 20 + [0] * 9 + [1] * 2 + [0] * 5, bool)
+    after = np.array([1] * 20 + [1] * 9 + [0] * 2 + [0] * 5, bool)
+    assert mcnemar(after, before) == pytest.approx(scipy_stats.binomtest(9, 11).pvalue)
+    assert mcnemar(before, before) == 1.0

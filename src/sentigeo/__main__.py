@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
     from sentigeo.report import run_report  # after the profile was found to be valid
+    from sentigeo.reviews import load_reviews
 
+    load_reviews(profile)  # a file that cannot be used is found before any notebook starts
     paths = run_report(profile)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 

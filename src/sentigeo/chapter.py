@@ -12,7 +12,9 @@ from IPython.display import Image, Markdown, display
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from sentigeo.paths import run_paths
+from sentigeo.claims import Claim
+from sentigeo.errors import UserError
+from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import Profile, load_profile
 from sentigeo.stats import Estimate
 from sentigeo.store import Store, write_text
@@ -40,7 +42,14 @@ class Chapter:
         self.profile = profile
         self.store = Store(paths.cache)
         self.folder = Path(os.environ.get(STAGE_VARIABLE, by_hand))
-        self._part: dict[str, Any] = {"facts": {}, "metrics": {}, "figures": []}
+        self._published = paths.reports / "results.json"
+        self._part: dict[str, Any] = {
+            "facts": {},
+            "metrics": {},
+            "figures": [],
+            "claims": [],
+            "checkpoints": {},
+        }
         self._save()
 
     def fact(self, name: Literal["encoder", "data"], value: dict[str, Any]) -> None:
@@ -59,6 +68,31 @@ class Chapter:
         }
         self._save()
         return estimate
+
+    def recall(self, name: str) -> Estimate:
+        """Return a metric that an earlier chapter of this run recorded, or of the last report."""
+        parts = sorted((self.folder / "parts").glob("*.json"))
+        for path in (*parts, self._published):
+            found = json.loads(path.read_text("utf-8"))["metrics"] if path.is_file() else {}
+            if name in found:
+                bounds = [found[name][key] for key in ("value", "low", "high")]
+                value, low, high = (float("nan") if b is None else b for b in bounds)
+                return Estimate(value, low, high, found[name]["n"])
+        raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
+
+    def claim(self, claim: Claim) -> None:
+        """Record a claim with its verdict, and show both."""
+        self._part["claims"].append(claim.record())
+        self._save()
+        self.say(
+            f"**{claim.id}. {claim.statement}** Rule: {claim.rule} Measured: {claim.metric} = "
+            f"{claim.value:.3f} [{claim.low:.3f}, {claim.high:.3f}]. Verdict: **{claim.verdict}**."
+        )
+
+    def checkpoint(self, name: str, folder: Path) -> None:
+        """Record where a trained model lies."""
+        self._part["checkpoints"][name] = os.path.relpath(folder, ROOT)
+        self._save()
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure as `figures/NN_name_<name>.png` and show that very file."""

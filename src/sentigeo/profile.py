@@ -4,7 +4,7 @@ import hashlib
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
@@ -15,6 +15,7 @@ from sentigeo.paths import PROFILES
 PACKAGED = "packaged"
 
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
+Rate = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[int, Field(gt=0)]
 
 
@@ -39,6 +40,18 @@ class Profile(BaseModel):
         contrastive_samples: Handcrafted samples put in front of the drawn reviews.
         test_reviews: Reviews of the test pool that every model is scored on.
         max_length: Token budget of a text.
+        truncation: What to keep of a longer text: `head`, or `head+tail`.
+        trained_layers: Layers trained in the comparison with and without contrastive samples.
+        dose_layers: Layers trained in the dose-response.
+        doses: Handcrafted samples of each step of the dose-response.
+        epochs: Times every training text is seen.
+        batch_size: Texts of a training step.
+        token_share: Share of a text's tokens that a training step on a cached trunk sees.
+        learning_rate: For top layers.
+        head_learning_rate: For the head alone.
+        all_learning_rate: For all layers.
+        headline_seeds: Seeds of the comparison with and without contrastive samples.
+        depth_reviews: Reviews on which head, top and all layers are compared; 0 takes all.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -62,6 +75,18 @@ class Profile(BaseModel):
     contrastive_samples: Annotated[int, Field(ge=0, multiple_of=2)]
     test_reviews: Positive
     max_length: Annotated[int, Field(ge=8)]
+    truncation: Literal["head", "head+tail"]
+    trained_layers: Positive
+    dose_layers: Positive
+    doses: Annotated[list[Annotated[int, Field(ge=0, multiple_of=2)]], Field(min_length=1)]
+    epochs: Positive
+    batch_size: Positive
+    token_share: Annotated[float, Field(gt=0, le=1)]
+    learning_rate: Rate
+    head_learning_rate: Rate
+    all_learning_rate: Rate
+    headline_seeds: Positive
+    depth_reviews: Annotated[int, Field(ge=0)]
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive
@@ -80,6 +105,12 @@ class Profile(BaseModel):
         if rows and not 1 <= rows * value <= rows - 1:
             raise ValueError(f"leaves no review of a class on one side of {rows}")
         return value
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _label_names(cls, value: Any) -> Any:
+        """Take `1: negative` for `"1": negative`, as a person means it."""
+        return {str(key): name for key, name in value.items()} if isinstance(value, dict) else value
 
     @field_validator("labels")
     @classmethod
@@ -142,7 +173,10 @@ def parse_overrides(text: str) -> dict[str, Any]:
         try:
             overrides[key] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise UserError(f"Cannot read the value of the override {pair!r}.") from None
+            raise UserError(
+                f"Cannot read the value of the override {pair!r}: put quotes around key=value if "
+                "the value has spaces."
+            ) from None
     return overrides
 
 

@@ -21,7 +21,7 @@ from sentigeo.chapter import STAGE_VARIABLE, list_versions
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
-from sentigeo.progress import RunProgress
+from sentigeo.progress import NOTE_VARIABLE, RunProgress
 from sentigeo.site import build_site
 from sentigeo.store import write_text
 
@@ -88,7 +88,9 @@ def _execute_all(
 ) -> dict[str, float]:
     """Execute the notebooks in order; return the seconds each took."""
     seconds = {}
-    with _environment(STAGE_VARIABLE, str(paths.stage)), RunProgress(len(sources)) as progress:
+    note = paths.stage / "note"
+    told = {STAGE_VARIABLE: str(paths.stage), NOTE_VARIABLE: str(note)}
+    with _environment(told), RunProgress(len(sources), note) as progress:
         for source in sources:
             began = time.monotonic()
             copy = paths.stage / "reports" / source.name
@@ -190,6 +192,8 @@ def _merge(
         if repeated:
             raise UserError(f"{source.name} records '{min(repeated)}', which stands already.")
         results["metrics"] |= part["metrics"]
+        results["claims"] += part["claims"]
+        results["checkpoints"] |= part["checkpoints"]
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -227,13 +231,14 @@ def _list_outputs(stage: Path) -> str:
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable for the kernels that start within."""
-    os.environ[name] = value
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for the kernels that start within."""
+    os.environ.update(values)
     try:
         yield
     finally:
-        del os.environ[name]
+        for name in values:
+            del os.environ[name]
 
 
 @contextmanager

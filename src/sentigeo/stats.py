@@ -26,10 +26,9 @@ class Estimate:
         return "above" if self.low > value else "not distinguishable from"
 
     def __format__(self, spec: str) -> str:
-        """Write as `0.873 [0.862, 0.884], n = 4,000`; the spec formats the three numbers."""
+        """Write as `0.873 [0.862, 0.884; n = 4,000]`; the spec formats the three numbers."""
         spec = spec or ".3f"
-        interval = f"[{self.low:{spec}}, {self.high:{spec}}]"
-        return f"{self.value:{spec}} {interval}, n = {self.n:,}"
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}; n = {self.n:,}]"
 
 
 def share(hits: ArrayLike) -> Estimate:
@@ -74,3 +73,54 @@ def mean_share(shares: Sequence[float] | np.ndarray) -> Estimate:
         return Estimate(mean, float("nan"), float("nan"), len(runs))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs))
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), len(runs))
+
+
+def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = None) -> Estimate:
+    """Estimate a share over cases and repeated runs, by resampling both.
+
+    Args:
+        hits: (runs, n) truth values: one row a run, one column a case.
+        resamples: Bootstrap resamples.
+        groups: (n,) group of each case, resampled whole; every case is its own by default.
+    """
+    return _resample_both(np.asarray(hits, dtype=float), resamples, groups)
+
+
+def paired_difference(
+    after: np.ndarray, before: np.ndarray, resamples: int, groups: ArrayLike | None = None
+) -> Estimate:
+    """Estimate how much a share rises, both conditions run with the same seeds on the same cases.
+
+    Args:
+        after: (runs, n) truth values of the condition to be judged.
+        before: (runs, n) truth values of the condition it is compared with.
+        resamples: Bootstrap resamples over runs and cases.
+        groups: (n,) group of each case, resampled whole.
+    """
+    change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
+    return _resample_both(change, resamples, groups)
+
+
+def mcnemar(after: ArrayLike, before: ArrayLike) -> float:
+    """Return the exact two-sided p-value that two classifiers err alike on the same cases."""
+    after, before = np.asarray(after, dtype=bool), np.asarray(before, dtype=bool)
+    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    if gained + lost == 0:
+        return 1.0
+    return float(stats.binomtest(gained, gained + lost).pvalue)
+
+
+def _resample_both(values: np.ndarray, resamples: int, groups: ArrayLike | None) -> Estimate:
+    runs, cases = values.shape
+    codes = np.arange(cases) if groups is None else np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    sums = np.stack([np.bincount(codes, weights=run) for run in values])
+    rng = np.random.default_rng(0)
+    means = []
+    for _ in range(resamples):
+        drawn = rng.integers(len(sizes), size=len(sizes))
+        chosen = rng.integers(runs, size=runs)
+        means.append(sums[np.ix_(chosen, drawn)].sum() / (runs * sizes[drawn].sum()))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return Estimate(float(values.mean()), float(low), float(high), cases)

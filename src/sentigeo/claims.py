@@ -1,0 +1,52 @@
+"""The ledger: a claim of the sources, a rule fixed before the run, and the verdict it gives."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sentigeo.stats import Estimate
+
+SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supported", "refuted"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim put to the test.
+
+    Attributes:
+        id: Its number in the ledger.
+        source: The document that makes it.
+        statement: What is claimed.
+        metric: What was measured.
+        rule: How the measurement decides, in words.
+        value: Estimate.
+        low: Lower end of its 95% interval.
+        high: Upper end of its 95% interval.
+        verdict: What the rule says.
+    """
+
+    id: str
+    source: str
+    statement: str
+    metric: str
+    rule: str
+    value: float
+    low: float
+    high: float
+    verdict: str
+
+    def record(self) -> dict[str, Any]:
+        """Return what `results.json` records."""
+        return asdict(self)
+
+
+def judge_above(estimate: Estimate, threshold: float) -> str:
+    """Judge a claim that a number lies above a threshold by where its whole interval lies."""
+    place = estimate.compare(threshold)
+    return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
+
+
+def judge_both(verdicts: list[str]) -> str:
+    """Judge a claim of several parts: `partly` when some parts hold and others do not."""
+    if all(verdict == verdicts[0] for verdict in verdicts):
+        return verdicts[0]
+    return PARTLY if SUPPORTED in verdicts else NOT_SUPPORTED

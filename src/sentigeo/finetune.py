@@ -1,0 +1,291 @@
+"""Training a classifier: head only, top layers on a cached trunk, or all layers."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sentigeo.errors import UserError
+from sentigeo.store import write_text
+from sentigeo.tokens import TokenIds, token_batches
+from sentigeo.trunk import Trunk, pad
+
+FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
+EVALUATION_TOKENS = 6144
+STATE = "state"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a classifier is trained.
+
+    Attributes:
+        epochs: Times every training text is seen.
+        learning_rate: Highest rate of a linear warm-up and decay.
+        batch_size: Texts of a step.
+        token_share: Share of a text's tokens, drawn anew each time, that the layers above a cached
+            trunk see in training; evaluation always sees all. The states of the trunk know their
+            context, so a part of them stands for the text, at a part of the cost.
+        seed: Draws order, dropout, tokens and the new head.
+        weight_decay: AdamW's.
+        warmup: Share of the steps in which the rate rises.
+        clip: Largest norm of a gradient.
+    """
+
+    epochs: int
+    learning_rate: float
+    batch_size: int
+    token_share: float
+    seed: int
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    clip: float = 1.0
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What to train on: rows of a corpus that was tokenized or run through a trunk.
+
+    Attributes:
+        source: Token ids for a whole model, a trunk for its top.
+        labels: (n,) class of every row of the corpus.
+        rows: Rows of the reviews.
+        extra: Rows of handcrafted samples; each joins one batch of reviews, so that batches, their
+            order and their dropout are the same for every dose.
+    """
+
+    source: TokenIds | Trunk
+    labels: np.ndarray
+    rows: np.ndarray
+    extra: np.ndarray
+
+
+@dataclass
+class History:
+    """Losses and accuracies after each epoch."""
+
+    train_loss: list[float]
+    val_loss: list[float]
+    val_accuracy: list[float]
+
+
+def train(
+    body: nn.Module,
+    data: TrainingSet,
+    validation: np.ndarray,
+    recipe: Recipe,
+    state: Path,
+    on_epoch: Callable[[int, History], None] = lambda epoch, history: None,
+) -> History:
+    """Train a classifier's body in place.
+
+    After every epoch the state is written to disk, whole or not at all. A run that was killed goes
+    on from the last of them and ends with the same weights, because all that is random follows
+    from the seed, the epoch and the step.
+
+    Args:
+        body: Maps a batch and its mask to logits.
+        data: Texts and labels.
+        validation: Rows to validate on after each epoch; may be empty.
+        recipe: How to train.
+        state: Folder of the state; removed by `forget_state` when the result is safe.
+        on_epoch: Called after each epoch.
+    """
+    accelerator = Accelerator()
+    optimizer = torch.optim.AdamW(
+        [weight for weight in body.parameters() if weight.requires_grad],
+        lr=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
+    history = _resume(body, optimizer, state)
+    model, optimizer = accelerator.prepare(body, optimizer)
+    steps = len(_batches(data, recipe, 0))
+    for epoch in range(len(history.train_loss), recipe.epochs):
+        loss = _train_epoch(model, optimizer, data, recipe, epoch, steps, accelerator)
+        history.train_loss.append(loss)
+        if len(validation):
+            logits = predict(body, data.source, validation, accelerator)
+            _judge(logits, data.labels[validation], history)
+        if accelerator.is_main_process:
+            _save_state(body, optimizer, history, state)
+        accelerator.wait_for_everyone()
+        on_epoch(epoch, history)
+    return history
+
+
+def predict(
+    body: nn.Module,
+    source: TokenIds | Trunk,
+    rows: np.ndarray,
+    accelerator: Accelerator | None = None,
+) -> np.ndarray:
+    """Return the (n, classes) logits of some rows, every token seen; processes share the work."""
+    accelerator = accelerator or Accelerator()
+    body.to(accelerator.device).eval()
+    place = {row: position for position, row in enumerate(rows)}
+    batches = token_batches(rows, source.lengths, EVALUATION_TOKENS)
+    logits: Tensor | None = None
+    with torch.inference_mode():
+        for batch in batches[accelerator.process_index :: accelerator.num_processes]:
+            inputs, mask = make_batch(source, batch)
+            found = body(inputs.to(accelerator.device), mask.to(accelerator.device))
+            if logits is None:
+                logits = torch.zeros(len(rows), found.shape[1], device=accelerator.device)
+            logits[[place[row] for row in batch]] = found
+    if logits is None:
+        raise UserError("There are fewer texts to score than processes.")
+    return np.asarray(accelerator.reduce(logits, "sum").cpu().numpy())
+
+
+def make_batch(
+    source: TokenIds | Trunk,
+    rows: np.ndarray,
+    share: float = 1.0,
+    rng: np.random.Generator | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Stack rows into a batch.
+
+    Args:
+        source: Token ids, or a trunk's hidden states.
+        rows: Rows of the batch.
+        share: Share of a text's hidden states to draw; [CLS] always stays.
+        rng: Draws them.
+
+    Returns:
+        (b, w) token ids or (b, w, d) hidden states; and a (b, w) mask that is true at tokens.
+    """
+    if isinstance(source, TokenIds):
+        return pad([source[row] for row in rows], source.padding)
+    places = [_draw_tokens(int(source.lengths[row]), share, rng) for row in rows]
+    width = max(len(place) for place in places)
+    hidden = torch.zeros(len(rows), width, source.hidden.shape[1])
+    mask = torch.zeros(len(rows), width, dtype=torch.bool)
+    target = hidden.numpy()
+    for position, (row, place) in enumerate(zip(rows, places, strict=True)):
+        begin, end = source.starts[row], source.starts[row + 1]
+        text = source.hidden[begin:end]
+        target[position, : len(place)] = text if len(place) == len(text) else text[place]
+        mask[position, : len(place)] = True
+    return hidden, mask
+
+
+def forget_state(state: Path) -> None:
+    """Remove a training state that is no longer needed."""
+    for folder in state.parent.glob(f"{state.name}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _draw_tokens(length: int, share: float, rng: np.random.Generator | None) -> np.ndarray:
+    count = min(length, max(FEWEST_TOKENS, math.ceil(share * length)))
+    if rng is None or count == length:
+        return np.arange(length)
+    others = rng.choice(length - 1, count - 1, replace=False) + 1
+    return np.concatenate([[0], np.sort(others)])
+
+
+def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:
+    """Return an epoch's batches; each extra row is added to the end of one of them."""
+    rng = np.random.default_rng([recipe.seed, epoch])
+    budget = recipe.batch_size * int(data.source.lengths.max())
+    batches = token_batches(data.rows, data.source.lengths, budget, recipe.batch_size, rng)
+    hosts = np.random.default_rng([recipe.seed, epoch, 1]).integers(len(batches), size=10_000)
+    for host, row in zip(hosts, data.extra, strict=False):
+        batches[host] = np.append(batches[host], row)
+    return batches
+
+
+def _train_epoch(
+    model: nn.Module,
+    optimizer: Any,
+    data: TrainingSet,
+    recipe: Recipe,
+    epoch: int,
+    steps: int,
+    accelerator: Accelerator,
+) -> float:
+    """Train one epoch; return the mean loss of a text."""
+    model.train()
+    batches = _batches(data, recipe, epoch)
+    world = accelerator.num_processes
+    total, count = 0.0, 0
+    for step in range(accelerator.process_index, math.ceil(len(batches) / world) * world, world):
+        batch = batches[step % len(batches)]
+        rng = np.random.default_rng([recipe.seed, epoch, 2, step])
+        torch.manual_seed(int(rng.integers(2**62)))
+        _set_rate(optimizer, recipe, (epoch * steps + step) / (recipe.epochs * steps))
+        inputs, mask = make_batch(data.source, batch, recipe.token_share, rng)
+        labels = torch.from_numpy(data.labels[batch]).to(accelerator.device)
+        logits = model(inputs.to(accelerator.device), mask.to(accelerator.device))
+        loss = functional.cross_entropy(logits, labels)
+        if not torch.isfinite(loss):
+            raise UserError(
+                f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
+            )
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+        total, count = total + loss.item() * len(batch), count + len(batch)
+    sums = accelerator.reduce(torch.tensor([total, count], device=accelerator.device), "sum")
+    return float(sums[0] / sums[1])
+
+
+def _set_rate(optimizer: Any, recipe: Recipe, progress: float) -> None:
+    """Set the learning rate for a share of the steps done."""
+    rising = progress / recipe.warmup if recipe.warmup else 1.0
+    falling = (1.0 - progress) / (1.0 - recipe.warmup)
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * min(rising, falling)
+
+
+def _judge(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
+    """Add an epoch's validation to the history."""
+    scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
+    history.val_loss.append(float(functional.cross_entropy(scores, truth)))
+    history.val_accuracy.append(float((scores.argmax(1) == truth).float().mean()))
+
+
+def _save_state(body: nn.Module, optimizer: Any, history: History, state: Path) -> None:
+    """Write weights, optimizer and history into a new folder, then let it replace the old one."""
+    fresh = state.with_name(f"{state.name}-{len(history.train_loss)}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    moments = {
+        f"{number}.{name}": value.detach().clone().cpu()
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+    save_file(
+        {k: v.detach().clone().cpu() for k, v in body.state_dict().items()}, fresh / "weights"
+    )
+    save_file(moments, fresh / "moments")
+    write_text(fresh / STATE, json.dumps(vars(history)))  # last: without it the folder is not whole
+    for folder in state.parent.glob(f"{state.name}-*"):
+        if folder != fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _resume(body: nn.Module, optimizer: Any, state: Path) -> History:
+    """Load the newest whole state into body and optimizer; return its history."""
+    whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{STATE}")]
+    if not whole:
+        return History([], [], [])
+    folder = max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]))
+    body.load_state_dict(load_file(folder / "weights"))
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in load_file(folder / "moments").items():
+        number, _, kind = name.partition(".")
+        moments.setdefault(int(number), {})[kind] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    return History(**json.loads((folder / STATE).read_text("utf-8")))

@@ -1,0 +1,277 @@
+"""The fine-tuning study: which classifiers are trained, on what, and what they answered."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from accelerate import Accelerator
+
+from sentigeo import classifier, finetune, tokens, trunk
+from sentigeo.classifier import (
+    BERT_LIKE,
+    FastWholeClassifier,
+    TopClassifier,
+    WholeClassifier,
+    load_classifier,
+)
+from sentigeo.encoder import Encoder
+from sentigeo.evaluate import pair_consistency
+from sentigeo.finetune import History, Recipe, TrainingSet, forget_state, predict, train
+from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_challenge, load_contrastive, take_dose
+from sentigeo.profile import Profile
+from sentigeo.progress import track
+from sentigeo.reviews import sample_test_pool
+from sentigeo.store import Store, code_version, hash_json, load_array, write_text
+from sentigeo.tokens import TokenIds, encode_texts
+from sentigeo.trunk import Trunk, load_trunks
+
+EVERYTHING = ("validation", "test", "challenge")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One classifier to train.
+
+    Attributes:
+        name: Condition it belongs to: `without`, `with`, `dose_<n>`, `head`, `top` or `all`.
+        layers: Trained layers; 0 trains the head only.
+        dose: Handcrafted samples among the training texts.
+        reviews: Reviews to train on, the first of the training rows; 0 takes all.
+        recipe: How to train.
+        scored: Parts of the corpus that are scored; validation is scored after every epoch.
+        keep: Whether the model itself is kept as a checkpoint.
+    """
+
+    name: str
+    layers: int
+    dose: int
+    reviews: int
+    recipe: Recipe
+    scored: tuple[str, ...] = EVERYTHING
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trained classifier answered.
+
+    Attributes:
+        run: The run.
+        history: Losses and validation accuracy of each epoch.
+        logits: (n, classes) for each part that was scored.
+        folder: Where it is stored; a checkpoint if the run kept its model.
+    """
+
+    run: Run
+    history: History
+    logits: dict[str, np.ndarray]
+    folder: Path
+
+
+def plan_runs(profile: Profile, layers: int, handcrafted: bool) -> list[Run]:
+    """List the runs of a profile.
+
+    Args:
+        profile: Says how deep, how often and how long to train.
+        layers: Layers of the encoder.
+        handcrafted: Whether the data have handcrafted samples; without them there is one dose, 0.
+    """
+    top, last = min(profile.trained_layers, layers), min(profile.dose_layers, layers)
+    doses = profile.doses if handcrafted else [0]
+    conditions = {"without": 0, "with": profile.contrastive_samples if handcrafted else 0}
+    runs = []
+    for seed in range(profile.headline_seeds):
+        for name, dose in conditions.items():
+            recipe = _recipe(profile, top, layers, seed)
+            runs.append(Run(name, top, dose, 0, recipe, keep=seed == 0))
+    for seed in range(profile.seeds):
+        for dose in doses:
+            recipe = _recipe(profile, last, layers, seed)
+            same = last == top and dose in conditions.values()
+            runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=same and seed == 0))
+    for name, depth in {"head": 0, "top": min(2, layers), "all": layers}.items():
+        recipe = _recipe(profile, depth, layers, 0)
+        runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("test",)))
+    return runs
+
+
+def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Join all texts of the study into one frame.
+
+    Returns:
+        Columns `id`, `text`, `label`, `part` (`train`, `validation`, `test`, `challenge` or
+        `contrastive`), and `pair`, `phenomenon` of the challenge texts.
+    """
+    own = reviews["origin"] != "handcrafted"
+    drawn = reviews[own & (reviews["split"] != "test")]
+    parts = [
+        drawn.assign(part=drawn["split"]),
+        sample_test_pool(reviews, profile).assign(part="test"),
+    ]
+    if reviews.attrs["classes"] == HANDCRAFTED_CLASSES:
+        parts.append(load_challenge().assign(part="challenge"))
+        parts.append(load_contrastive().assign(part="contrastive"))
+    corpus = pd.concat(parts, ignore_index=True)
+    columns = ["id", "text", "label", "part", "pair", "phenomenon"]
+    return corpus.reindex(columns=columns)
+
+
+class Study:
+    """Trains the runs of a profile, or reads them from the cache.
+
+    Args:
+        reviews: As `load_reviews` returns them.
+        encoder: What to fine-tune.
+        profile: What the study is.
+        store: Where results are kept.
+    """
+
+    def __init__(
+        self, reviews: pd.DataFrame, encoder: Encoder, profile: Profile, store: Store
+    ) -> None:
+        self.profile, self.encoder, self.store = profile, encoder, store
+        self.classes: list[str] = reviews.attrs["classes"]
+        self.corpus = build_corpus(reviews, profile)
+        self.labels = self.corpus["label"].to_numpy(np.int64)
+        self.tokens = encode_texts(
+            self.corpus["text"].tolist(), encoder.tokenizer, profile.max_length, profile.truncation
+        )
+        handcrafted = self.classes == HANDCRAFTED_CLASSES
+        self.runs = plan_runs(profile, encoder.layers, handcrafted)
+        self.data_key = {
+            "encoder": encoder.sha256,
+            "source": profile.model,
+            "texts": hash_json([self.tokens.ids.tolist(), self.tokens.starts.tolist()]),
+            "labels": hash_json([self.labels.tolist(), self.corpus["part"].tolist()]),
+            "classes": self.classes,
+            "code": code_version(classifier, finetune, tokens, trunk, sys.modules[__name__]),
+        }
+
+    def rows(self, part: str) -> np.ndarray:
+        """Return the rows of a part of the corpus."""
+        return np.flatnonzero(self.corpus["part"] == part)
+
+    def results(self) -> list[Result]:
+        """Return the results of all runs, training those that are not in the cache."""
+        accelerator = Accelerator()
+        weights = [self._cost(run) for run in self.runs]
+        found = []
+        for run in track(self.runs, "fine-tuning", weights):
+            folder = self.store.folder("finetune", self._key(run), self._filler(run))
+            accelerator.wait_for_everyone()
+            found.append(self._read(run, folder))
+        return found
+
+    def truth(self, part: str) -> np.ndarray:
+        """Return the (n,) true classes of a part."""
+        return np.asarray(self.labels[self.rows(part)])
+
+    def predictions(self, results: list[Result], name: str, part: str) -> np.ndarray:
+        """Return the (runs, n) predicted classes of a condition, in the order of its seeds."""
+        return np.stack([r.logits[part].argmax(1) for r in results if r.run.name == name])
+
+    def hits(self, results: list[Result], name: str, part: str) -> np.ndarray:
+        """Return (runs, n) truth values: which texts of a part a condition classifies rightly."""
+        return np.asarray(self.predictions(results, name, part) == self.truth(part))
+
+    def consistent(self, results: list[Result], name: str) -> np.ndarray:
+        """Return (runs, pairs) truth values: which challenge pairs are right on both sides."""
+        challenge = self.corpus.loc[self.rows("challenge")]
+        answers = self.predictions(results, name, "challenge")
+        return np.stack([pair_consistency(challenge, run).to_numpy() for run in answers])
+
+    def _cost(self, run: Run) -> int:
+        """Estimate a run's work, for the progress display: a whole layer is the unit."""
+        whole = max(0, run.layers - 1) * 10 + 1
+        return run.recipe.epochs * whole * (run.reviews or len(self.rows("train")))
+
+    def _key(self, run: Run) -> dict[str, Any]:
+        """Return what a run depends on; its name is not part of that, so equal runs are one."""
+        return {**self.data_key, "run": {k: v for k, v in asdict(run).items() if k != "name"}}
+
+    def _filler(self, run: Run) -> Any:
+        return lambda folder: self._train(run, folder)
+
+    def _train(self, run: Run, folder: Path) -> None:
+        """Train a run and write what it answered into a folder."""
+        profile = self.profile
+        model: Any = load_classifier(
+            profile.model, profile.model_revision, self.classes, run.recipe.seed
+        )
+        body, source = self._body(model, run)
+        state = self.store.place("training", self._key(run))
+        data = TrainingSet(source, self.labels, self._train_rows(run), self._dose_rows(run))
+        validation = self.rows("validation") if "validation" in run.scored else np.array([], int)
+        history = train(body, data, validation, run.recipe, state)
+        for part in run.scored:
+            if len(rows := self.rows(part)):
+                np.save(folder / f"{part}.npy", predict(body, source, rows), allow_pickle=False)
+        write_text(folder / "history.json", json.dumps(vars(history)))
+        if run.keep:
+            model.save_pretrained(folder)
+            self.encoder.tokenizer.save_pretrained(folder)
+            write_text(folder / "README.md", self._card(run, history))
+        if Accelerator().is_main_process:
+            forget_state(state)
+
+    def _body(self, model: Any, run: Run) -> tuple[Any, TokenIds | Trunk]:
+        """Return what is trained of a model, and what it is fed with."""
+        if model.config.model_type not in BERT_LIKE:
+            return WholeClassifier(model, run.layers), self.tokens
+        if run.layers == self.encoder.layers:
+            return FastWholeClassifier(model, run.layers), self.tokens
+        depths = {r.layers for r in self.runs if r.layers < self.encoder.layers}
+        with Accelerator().main_process_first():
+            trunks = load_trunks(
+                self.tokens, self.encoder, [self.encoder.layers - d for d in depths], self.store
+            )
+        return TopClassifier(model, run.layers), trunks[self.encoder.layers - run.layers]
+
+    def _train_rows(self, run: Run) -> np.ndarray:
+        """Return the training rows; a subset takes them alternately from each class."""
+        rows = self.rows("train")
+        if not run.reviews:
+            return rows
+        turn = self.corpus.loc[rows].groupby("label").cumcount().to_numpy()
+        return np.sort(rows[np.argsort(turn, kind="stable")][: run.reviews])
+
+    def _dose_rows(self, run: Run) -> np.ndarray:
+        rows = self.rows("contrastive")
+        return rows[: len(take_dose(self.corpus.loc[rows], run.dose))] if run.dose else rows[:0]
+
+    def _read(self, run: Run, folder: Path) -> Result:
+        parts = [part for part in run.scored if (folder / f"{part}.npy").is_file()]
+        history = History(**json.loads((folder / "history.json").read_text("utf-8")))
+        return Result(run, history, {p: load_array(folder / f"{p}.npy") for p in parts}, folder)
+
+    def _card(self, run: Run, history: History) -> str:
+        """Write a model card."""
+        trained = (
+            "all layers" if run.layers == self.encoder.layers else f"the top {run.layers} layers"
+        )
+        recipe = "\n".join(f"- {name}: {value}" for name, value in asdict(run.recipe).items())
+        return (
+            f"---\nbase_model: {self.encoder.name}\npipeline_tag: text-classification\n---\n\n"
+            f"# {self.encoder.name}, fine-tuned ({run.name})\n\n"
+            f"A sentiment classifier of the Sentigeo report. Of {self.encoder.name}, {trained} and "
+            f"the head were trained on {len(self._train_rows(run)):,} reviews and {run.dose} "
+            f"handcrafted samples; texts were cut to {self.profile.max_length} tokens "
+            f"({self.profile.truncation}).\n\nClasses: {', '.join(self.classes)}. Accuracy on "
+            f"{len(self.rows('validation')):,} validation reviews: "
+            f"{history.val_accuracy[-1]:.3f}.\n\n## Training\n\n{recipe}\n"
+        )
+
+
+def _recipe(profile: Profile, depth: int, layers: int, seed: int) -> Recipe:
+    rates = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
+    return Recipe(
+        epochs=profile.epochs,
+        learning_rate=rates.get(depth, profile.learning_rate),
+        batch_size=profile.batch_size,
+        token_share=profile.token_share,
+        seed=seed,
+    )

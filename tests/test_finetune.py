@@ -1,0 +1,213 @@
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sentigeo.classifier import TopClassifier, WholeClassifier, load_classifier
+from sentigeo.encoder import load_encoder
+from sentigeo.errors import UserError
+from sentigeo.finetune import Recipe, TrainingSet, forget_state, make_batch, predict, train
+from sentigeo.finetune import _batches as make_batches
+from sentigeo.store import Store
+from sentigeo.tokens import encode_texts
+from sentigeo.trunk import Trunk, load_trunks
+
+GOOD, BAD = ["lovely", "warm", "clever", "brilliant"], ["awful", "cold", "stupid", "boring"]
+RECIPE = Recipe(epochs=6, learning_rate=2e-2, batch_size=8, token_share=1.0, seed=0)
+
+
+def toy_texts(count=48):
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % 2
+    texts = [
+        " ".join(["film", *rng.choice(GOOD if label else BAD, rng.integers(2, 9))])
+        for label in labels
+    ]
+    return texts, labels.astype(np.int64)
+
+
+@pytest.fixture
+def toy(tiny_bert, tmp_path):
+    """A corpus of two clear classes, as tokens and as a trunk below the last layer."""
+    encoder = load_encoder(str(tiny_bert))
+    texts, labels = toy_texts()
+    tokens = encode_texts(texts, encoder.tokenizer, 16)
+    return tokens, load_trunks(tokens, encoder, [1], Store(tmp_path / "cache"))[1], labels
+
+
+def make_body(tiny_bert, kind, layers=1, seed=0):
+    return kind(load_classifier(str(tiny_bert), None, ["bad", "good"], seed), layers)
+
+
+def training_set(source, labels, extra=()):
+    return TrainingSet(source, labels, np.arange(32), np.array(extra, dtype=int))
+
+
+def test_training_learns_two_clear_classes(toy, tiny_bert, tmp_path):
+    _, trunk, labels = toy
+    body = make_body(tiny_bert, TopClassifier)
+    history = train(body, training_set(trunk, labels), np.arange(32, 48), RECIPE, tmp_path / "s")
+    assert history.train_loss[-1] < history.train_loss[0]
+    assert history.val_accuracy[-1] == 1.0
+    predicted = predict(body, trunk, np.arange(32, 48)).argmax(1)
+    assert (predicted == labels[32:48]).all()
+
+
+def test_cached_trunk_equals_uncached_frozen_training(toy, tiny_bert, tmp_path):
+    tokens, trunk, labels = toy
+    logits = []
+    for kind, source in ((TopClassifier, trunk), (WholeClassifier, tokens)):
+        body = make_body(tiny_bert, kind)
+        for module in body.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0  # the two draw their dropout masks in different shapes
+        train(
+            body, training_set(source, labels), np.arange(32, 48), RECIPE, tmp_path / kind.__name__
+        )
+        logits.append(predict(body, source, np.arange(48)))
+    assert np.abs(logits[0] - logits[1]).max() < 1e-5
+    assert np.abs(logits[0]).max() > 0.1
+
+
+def test_predictions_do_not_depend_on_order_or_batching(toy, tiny_bert, monkeypatch):
+    _, trunk, _ = toy
+    body = make_body(tiny_bert, TopClassifier)
+    rows = np.random.default_rng(0).permutation(48)
+    together = predict(body, trunk, np.arange(48))
+    monkeypatch.setattr("sentigeo.finetune.EVALUATION_TOKENS", 20)
+    apart = predict(body, trunk, rows)
+    assert np.allclose(together[rows], apart, atol=1e-6)
+
+
+def test_doses_share_batches_and_order(toy):
+    _, trunk, labels = toy
+    plain = make_batches(training_set(trunk, labels), RECIPE, 1)
+    dosed = make_batches(training_set(trunk, labels, extra=[40, 41, 42]), RECIPE, 1)
+    assert len(plain) == len(dosed)
+    for before, after in zip(plain, dosed, strict=True):
+        assert after[: len(before)].tolist() == before.tolist()
+    added = np.concatenate([a[len(b) :] for b, a in zip(plain, dosed, strict=True)])
+    assert sorted(added) == [40, 41, 42]
+    other_epoch = make_batches(training_set(trunk, labels), RECIPE, 2)
+    assert [b.tolist() for b in plain] != [b.tolist() for b in other_epoch]
+
+
+def test_share_of_tokens_keeps_cls_and_order():
+    hidden = np.arange(200, dtype=np.float32)[:, None]
+    trunk = Trunk(1, hidden, np.array([0, 160, 200]))
+    states, mask = make_batch(trunk, np.array([0, 1]), 0.25, np.random.default_rng(0))
+    assert states.shape == (2, 40, 1)
+    assert mask.sum(1).tolist() == [40, 32]
+    for row, start in ((0, 0), (1, 160)):
+        seen = states[row][mask[row]].ravel().numpy()
+        assert seen[0] == start
+        assert (np.diff(seen) > 0).all()
+    everything, _ = make_batch(trunk, np.array([0]))
+    assert everything.ravel().tolist() == list(range(160))
+
+
+def weights_of(body):
+    return {name: weight.clone() for name, weight in body.state_dict().items()}
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, after):
+    _, trunk, labels = toy
+    data, validation = training_set(trunk, labels, extra=[40]), np.arange(32, 48)
+    whole = make_body(tiny_bert, TopClassifier)
+    expected = train(whole, data, validation, RECIPE, tmp_path / "whole")
+
+    def stop(epoch, history):
+        if epoch == after:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "s", stop)
+    resumed = make_body(tiny_bert, TopClassifier, seed=99)
+    history = train(resumed, data, validation, RECIPE, tmp_path / "s")
+    assert history == expected
+    for name, weight in weights_of(whole).items():
+        assert torch.equal(weight, weights_of(resumed)[name]), name
+
+
+def test_half_written_state_is_not_taken_for_a_whole_one(toy, tiny_bert, tmp_path):
+    _, trunk, labels = toy
+    data, validation = training_set(trunk, labels), np.arange(32, 48)
+    expected = train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "a")
+    half = tmp_path / "b-2"
+    half.mkdir()
+    (half / "weights").write_bytes((tmp_path / "a-6" / "weights").read_bytes()[:100])
+    history = train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "b")
+    assert history == expected
+    forget_state(tmp_path / "b")
+    assert not list(tmp_path.glob("b*"))
+
+
+SCRIPT = """
+import sys, pathlib, numpy as np
+sys.path.insert(0, {tests!r})
+from test_finetune import RECIPE, make_body, toy_texts, training_set
+from sentigeo.classifier import WholeClassifier
+from sentigeo.encoder import load_encoder
+from sentigeo.finetune import train
+from sentigeo.tokens import encode_texts
+from safetensors.torch import save_file
+model, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+texts, labels = toy_texts()
+tokens = encode_texts(texts, load_encoder(model).tokenizer, 16)
+body = make_body(model, WholeClassifier, layers=2)
+def on_epoch(epoch, history):
+    (folder / f"epoch-{{epoch}}").touch()
+    if epoch == 1 and len(sys.argv) > 3:
+        import os, signal
+        os.kill(os.getpid(), signal.SIGKILL)
+train(body, training_set(tokens, labels), np.arange(32, 48), RECIPE, folder / "s", on_epoch)
+save_file(body.model.state_dict(), folder / "final")
+"""
+
+
+def launch(tiny_bert, folder, *more, launcher=()):
+    folder.mkdir(exist_ok=True)
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(tests=os.path.dirname(__file__)))
+    command = [sys.executable, *launcher, str(script), str(tiny_bert), str(folder), *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_sigkill_in_the_middle_then_the_same_weights(tiny_bert, tmp_path):
+    assert launch(tiny_bert, tmp_path / "whole").returncode == 0
+    assert launch(tiny_bert, tmp_path / "cut", "kill").returncode == -signal.SIGKILL
+    assert not (tmp_path / "cut/final").exists()
+    run = launch(tiny_bert, tmp_path / "cut")
+    assert run.returncode == 0, run.stderr
+    whole, cut = load_file(tmp_path / "whole/final"), load_file(tmp_path / "cut/final")
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+def test_two_processes_train_one_model(tiny_bert, tmp_path):
+    launcher = [
+        "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1",
+        "--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1",
+    ]  # fmt: skip
+    run = launch(tiny_bert, tmp_path / "two", launcher=launcher)
+    assert run.returncode == 0, run.stderr[-3000:]
+    trained = load_file(tmp_path / "two/final")
+    fresh = make_body(tiny_bert, WholeClassifier, layers=2).model.state_dict()
+    assert not torch.equal(trained["classifier.weight"], fresh["classifier.weight"])
+
+
+def test_loss_that_is_no_number(toy, tiny_bert, tmp_path):
+    _, trunk, labels = toy
+    body = make_body(tiny_bert, TopClassifier)
+    body.classifier.weight.data[0, 0] = float("nan")
+    with pytest.raises(UserError, match="no longer a number in epoch 1"):
+        train(body, training_set(trunk, labels), np.arange(32, 48), RECIPE, tmp_path / "s")
