@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup report site test lint format lab lock clean
+.PHONY: help setup report site test lint format bench lab lock clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -42,6 +42,9 @@ lint: .venv/ready  ## Check style and types of code and notebooks
 
 format: .venv/ready  ## Format code and notebooks
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+bench: .venv/ready  ## Measure speed, side by side, against what a user would pick instead
+	@$(BIN)/sentigeo bench --profile "$$PROFILE" --set "$$SET"
 
 lab: .venv/ready  ## Open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir=.

@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 
 from sentigeo import chapter as chapter_module
 from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
+from sentigeo.claims import Claim
+from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
 from sentigeo.stats import Estimate
 
@@ -67,3 +69,21 @@ def test_by_hand_nothing_published_is_touched(monkeypatch, shown):
     assert chapter.folder == ROOT / "build/lab/laptop"
     assert "**laptop**" in shown[0].data
     assert "torch" in shown[0].data
+
+
+def test_metrics_of_earlier_chapters_are_recalled(chapter, monkeypatch, quick):
+    chapter.record("a.b", Estimate(0.5, 0.4, 0.6, 10))
+    chapter.record("a.c", Estimate(0.5, float("nan"), float("nan"), 1))
+    later = Chapter("08_later", quick)
+    assert later.recall("a.b") == Estimate(0.5, 0.4, 0.6, 10)
+    assert later.recall("a.c").low != later.recall("a.c").low
+    with pytest.raises(UserError, match=r"No chapter has recorded 'a\.d' yet"):
+        later.recall("a.d")
+
+
+def test_claims_and_checkpoints_are_recorded(chapter, shown):
+    chapter.claim(Claim("C1", "002", "It helps.", "gain", "above 0.", 0.1, 0.05, 0.2, "supported"))
+    chapter.checkpoint("with", ROOT / "data/cache/x")
+    assert part(chapter)["claims"][0]["verdict"] == "supported"
+    assert part(chapter)["checkpoints"] == {"with": "data/cache/x"}
+    assert "Verdict: **supported**" in shown[0].data

@@ -10,6 +10,7 @@ from sentigeo.stats import (
     mean_share,
     paired_difference,
     share,
+    share_of_few,
 )
 
 
@@ -27,6 +28,12 @@ def test_share_has_wilsons_interval():
 def test_share_of_all_or_none_keeps_an_interval(hits):
     found = share(hits)
     assert 0 <= found.low < found.high <= 1
+
+
+@pytest.mark.parametrize("hits", [[1, 0, 1, 1], [0, 0, 0], [1] * 7])
+def test_share_of_few_is_wilsons_for_whole_cases(hits):
+    found, expected = share_of_few(hits), share(hits)
+    assert vars(found) == pytest.approx(vars(expected))
 
 
 def test_share_of_nothing():

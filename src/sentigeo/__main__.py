@@ -1,4 +1,4 @@
-"""The command line: `sentigeo report` and `sentigeo site`."""
+"""The command line: `sentigeo report`, `site`, `train` and `bench`."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sentigeo.errors import UserError
-from sentigeo.paths import ROOT
+from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import Profile, load_profile, parse_overrides
 
 
@@ -43,6 +43,30 @@ def _site(options: argparse.Namespace) -> None:
     print(f"The site is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
 
+def _train(options: argparse.Namespace) -> None:
+    """Train what chapter 2 reads from the cache; under `accelerate launch`, with every process."""
+    profile = _load_profile(options)
+    from sentigeo.encoder import load_encoder
+    from sentigeo.reviews import load_reviews
+    from sentigeo.store import Store
+    from sentigeo.study import Study
+
+    encoder = load_encoder(profile.model, profile.model_revision)
+    store = Store(run_paths(profile.run_name).cache)
+    results = Study(load_reviews(profile), encoder, profile, store).results()
+    print(f"{len(results)} runs are in the cache; 'make report' reads them from there.")
+
+
+def _bench(options: argparse.Namespace) -> None:
+    profile = _load_profile(options)
+    from sentigeo.bench import run_bench
+
+    target = run_paths(profile.run_name).build / "bench.json"
+    for name, ratio in run_bench(profile, target).items():
+        print(f"{name:40} {ratio:8.2f}")
+    print(f"Written to {target.relative_to(ROOT)}.")
+
+
 def _load_profile(options: argparse.Namespace) -> Profile:
     """Load the profile; paths among the overrides are taken from where the command was typed."""
     overrides = parse_overrides(options.set)
@@ -59,6 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, help_text in (
         ("report", _report, "run every notebook and rebuild figures, copies and site"),
         ("site", _site, "rebuild the site from the last report"),
+        ("train", _train, "only train the classifiers of chapter 2, for accelerate launch"),
+        ("bench", _bench, "measure speed against what a user would pick instead"),
     ):
         command = commands.add_parser(name, help=help_text)
         command.add_argument("--profile", default="laptop", help="name or YAML file")

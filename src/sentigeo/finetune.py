@@ -40,6 +40,7 @@ class Recipe:
         weight_decay: AdamW's.
         warmup: Share of the steps in which the rate rises.
         clip: Largest norm of a gradient.
+        averaging: How slowly the moving average of the weights forgets; the average is the result.
     """
 
     epochs: int
@@ -50,6 +51,7 @@ class Recipe:
     weight_decay: float = 0.01
     warmup: float = 0.1
     clip: float = 1.0
+    averaging: float = 0.98
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,38 @@ class TrainingSet:
 
 @dataclass
 class History:
-    """Losses and accuracies after each epoch."""
+    """Losses and accuracies after each epoch; validation is that of the averaged weights."""
 
     train_loss: list[float]
     val_loss: list[float]
     val_accuracy: list[float]
+
+
+class MovingAverage:
+    """The moving average of some weights over the steps of training.
+
+    Steps on few texts jump about; their average is steadier than the last of them.
+    """
+
+    def __init__(self, weights: list[nn.Parameter], decay: float) -> None:
+        self.weights, self.decay, self.steps = weights, decay, 0
+        self.values = [weight.detach().clone() for weight in weights]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step; the first steps are forgotten faster."""
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        for value, weight in zip(self.values, self.weights, strict=True):
+            value.lerp_(weight, 1 - decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange weights and average."""
+        for value, weight in zip(self.values, self.weights, strict=True):
+            kept = weight.clone()
+            weight.copy_(value)
+            value.copy_(kept)
 
 
 def train(
@@ -102,26 +131,65 @@ def train(
         on_epoch: Called after each epoch.
     """
     accelerator = Accelerator()
+    body.to(accelerator.device)
+    weights = [weight for weight in body.parameters() if weight.requires_grad]
+    average = MovingAverage(weights, recipe.averaging)
     optimizer = torch.optim.AdamW(
-        [weight for weight in body.parameters() if weight.requires_grad],
-        lr=recipe.learning_rate,
-        weight_decay=recipe.weight_decay,
-        fused=True,
+        weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
     )
-    history = _resume(body, optimizer, state)
+    history = _resume(body, optimizer, average, state)
     model, optimizer = accelerator.prepare(body, optimizer)
-    steps = len(_batches(data, recipe, 0))
     for epoch in range(len(history.train_loss), recipe.epochs):
-        loss = _train_epoch(model, optimizer, data, recipe, epoch, steps, accelerator)
+        loss = train_epoch(model, optimizer, data, recipe, epoch, accelerator, average.update)
         history.train_loss.append(loss)
         if len(validation):
+            average.swap()
             logits = predict(body, data.source, validation, accelerator)
             _judge(logits, data.labels[validation], history)
+            average.swap()
         if accelerator.is_main_process:
-            _save_state(body, optimizer, history, state)
+            _save_state(body, optimizer, average, history, state)
         accelerator.wait_for_everyone()
         on_epoch(epoch, history)
+    average.swap()
     return history
+
+
+def train_epoch(
+    model: nn.Module,
+    optimizer: Any,
+    data: TrainingSet,
+    recipe: Recipe,
+    epoch: int,
+    accelerator: Accelerator,
+    after_step: Callable[[], None] = lambda: None,
+) -> float:
+    """Train one epoch; return the mean loss of a text."""
+    model.train()
+    batches = _batches(data, recipe, epoch)
+    world = accelerator.num_processes
+    total, count = 0.0, 0
+    for step in range(accelerator.process_index, math.ceil(len(batches) / world) * world, world):
+        batch = batches[step % len(batches)]
+        rng = np.random.default_rng([recipe.seed, epoch, 2, step])
+        torch.manual_seed(int(rng.integers(2**62)))
+        _set_rate(optimizer, recipe, (epoch + step / len(batches)) / recipe.epochs)
+        inputs, mask = make_batch(data.source, batch, recipe.token_share, rng)
+        labels = torch.from_numpy(data.labels[batch]).to(accelerator.device)
+        logits = model(inputs.to(accelerator.device), mask.to(accelerator.device))
+        loss = functional.cross_entropy(logits, labels)
+        if not torch.isfinite(loss):
+            raise UserError(
+                f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
+            )
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+        after_step()
+        total, count = total + loss.item() * len(batch), count + len(batch)
+    sums = accelerator.reduce(torch.tensor([total, count], device=accelerator.device), "sum")
+    return float(sums[0] / sums[1])
 
 
 def predict(
@@ -205,42 +273,6 @@ def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:
     return batches
 
 
-def _train_epoch(
-    model: nn.Module,
-    optimizer: Any,
-    data: TrainingSet,
-    recipe: Recipe,
-    epoch: int,
-    steps: int,
-    accelerator: Accelerator,
-) -> float:
-    """Train one epoch; return the mean loss of a text."""
-    model.train()
-    batches = _batches(data, recipe, epoch)
-    world = accelerator.num_processes
-    total, count = 0.0, 0
-    for step in range(accelerator.process_index, math.ceil(len(batches) / world) * world, world):
-        batch = batches[step % len(batches)]
-        rng = np.random.default_rng([recipe.seed, epoch, 2, step])
-        torch.manual_seed(int(rng.integers(2**62)))
-        _set_rate(optimizer, recipe, (epoch * steps + step) / (recipe.epochs * steps))
-        inputs, mask = make_batch(data.source, batch, recipe.token_share, rng)
-        labels = torch.from_numpy(data.labels[batch]).to(accelerator.device)
-        logits = model(inputs.to(accelerator.device), mask.to(accelerator.device))
-        loss = functional.cross_entropy(logits, labels)
-        if not torch.isfinite(loss):
-            raise UserError(
-                f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
-            )
-        optimizer.zero_grad()
-        accelerator.backward(loss)
-        accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
-        total, count = total + loss.item() * len(batch), count + len(batch)
-    sums = accelerator.reduce(torch.tensor([total, count], device=accelerator.device), "sum")
-    return float(sums[0] / sums[1])
-
-
 def _set_rate(optimizer: Any, recipe: Recipe, progress: float) -> None:
     """Set the learning rate for a share of the steps done."""
     rising = progress / recipe.warmup if recipe.warmup else 1.0
@@ -256,28 +288,31 @@ def _judge(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
     history.val_accuracy.append(float((scores.argmax(1) == truth).float().mean()))
 
 
-def _save_state(body: nn.Module, optimizer: Any, history: History, state: Path) -> None:
-    """Write weights, optimizer and history into a new folder, then let it replace the old one."""
+def _save_state(
+    body: nn.Module, optimizer: Any, average: MovingAverage, history: History, state: Path
+) -> None:
+    """Write everything into a new folder, then let it replace the old one."""
     fresh = state.with_name(f"{state.name}-{len(history.train_loss)}")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     moments = {
-        f"{number}.{name}": value.detach().clone().cpu()
+        f"{number}.{name}": value
         for number, values in optimizer.state_dict()["state"].items()
         for name, value in values.items()
     }
-    save_file(
-        {k: v.detach().clone().cpu() for k, v in body.state_dict().items()}, fresh / "weights"
-    )
-    save_file(moments, fresh / "moments")
-    write_text(fresh / STATE, json.dumps(vars(history)))  # last: without it the folder is not whole
+    averages = {str(number): value for number, value in enumerate(average.values)}
+    named = {"weights": body.state_dict(), "moments": moments, "average": averages}
+    for name, tensors in named.items():
+        save_file({k: v.detach().clone().cpu() for k, v in tensors.items()}, fresh / name)
+    facts = {"history": vars(history), "steps": average.steps}
+    write_text(fresh / STATE, json.dumps(facts))  # last: without it the folder is not whole
     for folder in state.parent.glob(f"{state.name}-*"):
         if folder != fresh:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _resume(body: nn.Module, optimizer: Any, state: Path) -> History:
-    """Load the newest whole state into body and optimizer; return its history."""
+def _resume(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path) -> History:
+    """Load the newest whole state; return its history."""
     whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{STATE}")]
     if not whole:
         return History([], [], [])
@@ -288,4 +323,8 @@ def _resume(body: nn.Module, optimizer: Any, state: Path) -> History:
         number, _, kind = name.partition(".")
         moments.setdefault(int(number), {})[kind] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
-    return History(**json.loads((folder / STATE).read_text("utf-8")))
+    facts = json.loads((folder / STATE).read_text("utf-8"))
+    average.steps = facts["steps"]
+    for name, value in load_file(folder / "average").items():
+        average.values[int(name)].copy_(value)
+    return History(**facts["history"])

@@ -111,7 +111,7 @@ def plot_curves(frame: pd.DataFrame) -> Figure:
         axis.set_xticks(sorted(frame["epoch"].unique()))
     for number, condition in enumerate(conditions):
         axes[0].plot([], [], "o-", color=PALETTE[2 + number], label=condition)
-    axes[0].legend(title="contrastive samples")
+    axes[0].legend(title="contrastive\nsamples")
     return figure
 
 

@@ -40,6 +40,19 @@ def share(hits: ArrayLike) -> Estimate:
     return Estimate(float(hits.mean()), float(interval.low), float(interval.high), len(hits))
 
 
+def share_of_few(shares: ArrayLike) -> Estimate:
+    """Estimate the mean of n shares with Wilson's interval, which does not collapse at 0 or 1.
+
+    For few cases, each measured as a share of repeated runs; repeats do not count as more cases.
+    """
+    cases = np.asarray(shares, dtype=float)
+    n, mean = len(cases), float(cases.mean())
+    z2 = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2
+    centre = (mean + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2) / (1 + z2 / n) * np.sqrt(mean * (1 - mean) / n + z2 / (4 * n**2))
+    return Estimate(mean, float(max(0.0, centre - half)), float(min(1.0, centre + half)), n)
+
+
 def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: int = 0) -> Estimate:
     """Estimate a share of cases that come in groups, by resampling whole groups.
 

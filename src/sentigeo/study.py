@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ class Study:
         """Return the results of all runs, training those that are not in the cache."""
         accelerator = Accelerator()
         weights = [self._cost(run) for run in self.runs]
-        found = []
+        found: list[Result] = []
         for run in track(self.runs, "fine-tuning", weights):
             folder = self.store.folder("finetune", self._key(run), self._filler(run))
             accelerator.wait_for_everyone()
@@ -224,12 +225,15 @@ class Study:
             return WholeClassifier(model, run.layers), self.tokens
         if run.layers == self.encoder.layers:
             return FastWholeClassifier(model, run.layers), self.tokens
-        depths = {r.layers for r in self.runs if r.layers < self.encoder.layers}
+        return TopClassifier(model, run.layers), self._trunks[self.encoder.layers - run.layers]
+
+    @cached_property
+    def _trunks(self) -> dict[int, Trunk]:
+        """The trunks below all depths of the plan, computed in one pass by one process."""
+        depths = {run.layers for run in self.runs if run.layers < self.encoder.layers}
+        layers = sorted(self.encoder.layers - depth for depth in depths)
         with Accelerator().main_process_first():
-            trunks = load_trunks(
-                self.tokens, self.encoder, [self.encoder.layers - d for d in depths], self.store
-            )
-        return TopClassifier(model, run.layers), trunks[self.encoder.layers - run.layers]
+            return load_trunks(self.tokens, self.encoder, layers, self.store)
 
     def _train_rows(self, run: Run) -> np.ndarray:
         """Return the training rows; a subset takes them alternately from each class."""

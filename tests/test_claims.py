@@ -1,0 +1,32 @@
+import pytest
+
+from sentigeo.claims import Claim, judge_above, judge_both
+from sentigeo.stats import Estimate
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.01, 0.2, "supported"), (-0.2, -0.01, "refuted"), (-0.1, 0.1, "not supported")],
+)
+def test_judge_above_looks_at_the_whole_interval(low, high, verdict):
+    assert judge_above(Estimate((low + high) / 2, low, high, 9), 0.0) == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        (["supported", "supported"], "supported"),
+        (["refuted", "refuted"], "refuted"),
+        (["supported", "refuted"], "partly"),
+        (["not supported", "refuted"], "not supported"),
+    ],
+)
+def test_judge_both(verdicts, verdict):
+    assert judge_both(verdicts) == verdict
+
+
+def test_record_has_the_ledgers_keys():
+    claim = Claim("C1", "002", "s", "m", "r", 0.1, 0.0, 0.2, "supported")
+    assert list(claim.record()) == [
+        "id", "source", "statement", "metric", "rule", "value", "low", "high", "verdict",
+    ]  # fmt: skip

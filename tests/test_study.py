@@ -1,0 +1,141 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DistilBertConfig,
+    DistilBertModel,
+)
+
+from sentigeo.encoder import load_encoder
+from sentigeo.finetune import make_batch
+from sentigeo.profile import load_profile
+from sentigeo.reviews import load_reviews
+from sentigeo.store import Store
+from sentigeo.study import Study, build_corpus, plan_runs
+
+SMALL = {
+    "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "seeds": 2,
+    "headline_seeds": 2, "depth_reviews": 16, "batch_size": 8,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study(tiny_bert, tmp_path_factory):
+    profile = load_profile("quick", model=str(tiny_bert), **SMALL)
+    store = Store(tmp_path_factory.mktemp("study"))
+    return Study(load_reviews(profile), load_encoder(str(tiny_bert)), profile, store)
+
+
+@pytest.fixture(scope="module")
+def results(study):
+    return study.results()
+
+
+def test_plan_of_the_published_report():
+    profile = load_profile("laptop")
+    runs = plan_runs(profile, layers=6, handcrafted=True)
+    names = [run.name for run in runs]
+    assert names.count("without") == names.count("with") == profile.headline_seeds
+    for dose in (0, 8, 32, 128):
+        own = [run for run in runs if run.name == f"dose_{dose}"]
+        assert [run.recipe.seed for run in own] == list(range(profile.seeds))
+        assert {run.dose for run in own} == {dose}
+        assert len(own) >= 5
+    assert {run.name: run.layers for run in runs if run.reviews} == {"head": 0, "top": 2, "all": 6}
+    assert [run.name for run in runs if run.keep][:2] == ["without", "with"]
+
+
+def test_plan_of_the_paper_profile_trains_all_layers():
+    runs = plan_runs(load_profile("paper"), layers=12, handcrafted=True)
+    headline = [run for run in runs if run.name in ("without", "with")]
+    assert {(run.layers, run.recipe.epochs) for run in headline} == {(12, 6)}
+
+
+def test_plan_without_handcrafted_samples_has_one_dose():
+    runs = plan_runs(load_profile("quick"), layers=6, handcrafted=False)
+    assert {run.dose for run in runs} == {0}
+
+
+def test_corpus_keeps_what_is_scored_apart(study):
+    parts = study.corpus.groupby("part")["id"].agg(set)
+    assert len(parts["train"]) + len(parts["validation"]) == 40
+    assert len(parts["test"]) == 30
+    assert not parts["test"] & (parts["train"] | parts["validation"])
+    assert len(parts["challenge"]) == 336
+    assert len(parts["contrastive"]) == 144
+
+
+def test_corpus_of_other_classes_has_no_handcrafted_texts(study):
+    reviews = load_reviews(study.profile)
+    reviews.attrs["classes"] = ["spam", "ham"]
+    assert set(build_corpus(reviews, study.profile)["part"]) == {"train", "validation", "test"}
+
+
+def test_every_run_answers(study, results):
+    assert len(results) == len(study.runs)
+    for result in results:
+        assert set(result.logits) == set(result.run.scored)
+        assert result.logits["test"].shape == (30, 2)
+        assert len(result.history.train_loss) == 1
+    assert study.hits(results, "with", "test").shape == (2, 30)
+    assert study.consistent(results, "without").shape == (2, 168)
+
+
+def test_equal_runs_are_one(study, results):
+    folders = {r.run.name: r.folder for r in results if r.run.recipe.seed == 0}
+    assert folders["without"] == folders["dose_0"]
+    assert folders["with"] == folders["dose_8"]
+    assert folders["with"] != folders["dose_32"]
+
+
+def test_results_come_from_the_cache(study, results, monkeypatch):
+    monkeypatch.setattr(Study, "_train", lambda *_: 1 / 0)
+    again = study.results()
+    for first, second in zip(results, again, strict=True):
+        assert np.array_equal(first.logits["test"], second.logits["test"])
+
+
+@pytest.mark.parametrize("name", ["without", "with"])
+def test_checkpoint_loads_anywhere_with_the_same_logits(study, results, name, tmp_path):
+    result = next(r for r in results if r.run.name == name)
+    folder = shutil.copytree(result.folder, tmp_path / name)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    AutoTokenizer.from_pretrained(folder)
+    ids, mask = make_batch(study.tokens, study.rows("test"))
+    logits = model(ids, attention_mask=mask.long()).logits.detach().numpy()
+    assert np.abs(logits - result.logits["test"]).max() < 1e-5
+    assert model.config.id2label == {0: "negative", 1: "positive"}
+    card = (folder / "README.md").read_text()
+    assert f"{result.run.dose} handcrafted samples" in " ".join(card.split())
+
+
+def test_trained_state_is_forgotten(study, results):
+    assert not list((study.store.root / "training").glob("*"))
+
+
+def test_depth_comparison_trains_on_both_classes_alike(study):
+    run = next(run for run in study.runs if run.name == "head")
+    assert np.bincount(study.labels[study._train_rows(run)]).tolist() == [8, 8]
+
+
+def test_another_architecture_runs_without_a_trunk(tiny_bert, tmp_path):
+    folder = tmp_path / "distil"
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    config = DistilBertConfig(
+        vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=4, hidden_dim=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    DistilBertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    profile = load_profile(
+        "quick", model=str(folder), **SMALL | {"headline_seeds": 1, "seeds": 1, "doses": [0]}
+    )
+    study = Study(load_reviews(profile), load_encoder(str(folder)), profile, Store(tmp_path / "c"))
+    names = [result.run.name for result in study.results()]
+    assert names == ["without", "with", "dose_0", "head", "top", "all"]
+    history = json.loads((study.results()[0].folder / "history.json").read_text())
+    assert history["train_loss"][0] > 0
