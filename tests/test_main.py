@@ -50,6 +50,7 @@ def test_paths_among_the_overrides_are_those_of_the_caller(monkeypatch, tmp_path
     (tmp_path / "mine.csv").write_text("text,label")
     monkeypatch.chdir(tmp_path)
     seen = []
+    monkeypatch.setattr("sentigeo.reviews.load_reviews", lambda profile: None)
     monkeypatch.setattr("sentigeo.report.run_report", lambda profile: seen.append(profile) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["report", "--profile", "quick", "--set", "reviews=mine.csv model=a/b"])

@@ -34,6 +34,7 @@ def test_share_of_all_or_none_keeps_an_interval(hits):
 def test_share_of_few_is_wilsons_for_whole_cases(hits):
     found, expected = share_of_few(hits), share(hits)
     assert vars(found) == pytest.approx(vars(expected))
+    assert found.low <= found.value <= found.high
 
 
 def test_share_of_nothing():

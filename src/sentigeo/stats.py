@@ -50,7 +50,8 @@ def share_of_few(shares: ArrayLike) -> Estimate:
     z2 = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2
     centre = (mean + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2) / (1 + z2 / n) * np.sqrt(mean * (1 - mean) / n + z2 / (4 * n**2))
-    return Estimate(mean, float(max(0.0, centre - half)), float(min(1.0, centre + half)), n)
+    low, high = min(mean, float(centre - half)), max(mean, float(centre + half))
+    return Estimate(mean, max(0.0, low), min(1.0, high), n)
 
 
 def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: int = 0) -> Estimate:
