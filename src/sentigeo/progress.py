@@ -9,6 +9,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
+from IPython import get_ipython
 from tqdm import tqdm
 from tqdm.auto import tqdm as auto_tqdm
 
@@ -32,7 +33,7 @@ def track(items: Sequence[T], name: str, weights: Sequence[int] | None = None) -
     """
     weights = weights or [1] * len(items)
     note = os.environ.get(NOTE_VARIABLE)
-    quiet = note is not None or not (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    quiet = note is not None or not (sys.stderr.isatty() or get_ipython())
     began, done = time.monotonic(), 0
     with auto_tqdm(total=sum(weights), desc=name, unit_scale=True, disable=quiet) as bar:
         for item, weight in zip(items, weights, strict=True):
