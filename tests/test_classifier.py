@@ -6,11 +6,11 @@ from sentigeo.classifier import (
     FastWholeClassifier,
     TopClassifier,
     WholeClassifier,
-    attend_from_cls,
     encoder_layers,
     load_classifier,
 )
 from sentigeo.errors import UserError
+from sentigeo.layers import attend, attend_from_cls, run_layer
 
 CLASSES = ["bad", "fair", "good"]
 
@@ -62,12 +62,37 @@ def test_last_layer_for_cls_is_the_whole_layer_at_cls(model, batch):
     assert torch.allclose(found, states[-1][:, 0], atol=1e-6)
 
 
+def test_layer_for_all_tokens_is_the_layer_itself(model, batch):
+    states = hidden_states(model, *batch)
+    found = run_layer(encoder_layers(model)[0], states[0], batch[1])
+    assert torch.allclose(found[batch[1]], states[1][batch[1]], atol=1e-6)
+
+
 @pytest.mark.parametrize("layers", [0, 1, 2])
 def test_top_on_a_trunk_equals_the_whole_model(model, batch, layers):
     states = hidden_states(model, *batch)
     with torch.no_grad():
         found = TopClassifier(model, layers).eval()(states[2 - layers], batch[1])
     assert torch.allclose(found, plain_logits(model, *batch), atol=1e-5)
+
+
+def test_half_a_layer_on_a_trunk_equals_the_whole_model(model, batch):
+    states = hidden_states(model, *batch)
+    with torch.no_grad():
+        middle = attend(encoder_layers(model)[0], states[0], batch[1])
+        found = TopClassifier(model, 1.5).eval()(middle, batch[1])
+    assert torch.allclose(found, plain_logits(model, *batch), atol=1e-5)
+
+
+def test_half_a_layer_trains_its_feed_forward_half_only(model, batch):
+    hidden = torch.randn(4, 12, 32)
+    body = TopClassifier(model, 1.5)
+    body(hidden, batch[1]).sum().backward()
+    below = encoder_layers(model)[0]
+    assert below.intermediate.dense.weight.grad is not None
+    assert below.attention.output.dense.weight.grad is None
+    inside = {id(weight) for weight in body.parameters()}
+    assert not inside & {id(weight) for weight in below.attention.parameters()}
 
 
 def test_roberta_has_a_trunk_too(roberta, batch):

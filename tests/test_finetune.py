@@ -12,10 +12,8 @@ from sentigeo.classifier import TopClassifier, WholeClassifier, load_classifier
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.finetune import (
-    MovingAverage,
     Recipe,
     TrainingSet,
-    forget_state,
     make_batch,
     predict,
     train,
@@ -23,6 +21,7 @@ from sentigeo.finetune import (
 from sentigeo.finetune import _batches as make_batches
 from sentigeo.store import Store
 from sentigeo.tokens import encode_texts
+from sentigeo.training_state import forget_state
 from sentigeo.trunk import Trunk, load_trunks
 
 GOOD, BAD = ["lovely", "warm", "clever", "brilliant"], ["awful", "cold", "stupid", "boring"]
@@ -219,18 +218,3 @@ def test_loss_that_is_no_number(toy, tiny_bert, tmp_path):
     body.classifier.weight.data[0, 0] = float("nan")
     with pytest.raises(UserError, match="no longer a number in epoch 1"):
         train(body, training_set(trunk, labels), np.arange(32, 48), RECIPE, tmp_path / "s")
-
-
-def test_moving_average_by_hand():
-    weight = torch.nn.Parameter(torch.tensor([0.0]))
-    average = MovingAverage([weight], decay=0.5)
-    expected = 0.0
-    for step, value in enumerate([4.0, 8.0, 2.0, 6.0, 1.0, 9.0, 3.0, 5.0, 7.0, 0.5], start=1):
-        weight.data.fill_(value)
-        average.update()
-        decay = min(0.5, (1 + step) / (10 + step))
-        expected = decay * expected + (1 - decay) * value
-    average.swap()
-    assert weight.item() == pytest.approx(expected)
-    average.swap()
-    assert weight.item() == 0.5

@@ -96,6 +96,13 @@ def test_sample_of_the_test_pool(laptop):
     assert sample.equals(sample_test_pool(laptop, profile))
 
 
+def test_test_reviews_are_none_of_those_that_settings_were_tried_on(laptop):
+    profile = load_profile("laptop")
+    pool = laptop[laptop["split"] == "test"]
+    tried = pool.sample(6000, random_state=profile.draw_seed)
+    assert not set(tried["id"]) & set(sample_test_pool(laptop, profile)["id"])
+
+
 @pytest.mark.parametrize(
     ("raw", "clean"),
     [

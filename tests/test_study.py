@@ -1,5 +1,8 @@
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,8 +21,8 @@ from sentigeo.store import Store
 from sentigeo.study import Study, build_corpus, plan_runs
 
 SMALL = {
-    "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "seeds": 2,
-    "headline_seeds": 2, "depth_reviews": 16, "batch_size": 8,
+    "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "dose_epochs": 1,
+    "seeds": 2, "headline_seeds": 2, "depth_reviews": 16, "depth_test_reviews": 8, "batch_size": 8,
 }  # fmt: skip
 
 
@@ -45,8 +48,10 @@ def test_plan_of_the_published_report():
         assert [run.recipe.seed for run in own] == list(range(profile.seeds))
         assert {run.dose for run in own} == {dose}
         assert len(own) >= 5
-    assert {run.name: run.layers for run in runs if run.reviews} == {"head": 0, "top": 2, "all": 6}
-    assert [run.name for run in runs if run.keep][:2] == ["without", "with"]
+    depths = {run.name: run.layers for run in runs if run.reviews}
+    assert depths == {"head": 0, "top": profile.trained_layers, "all": 6}
+    assert {run.layers for run in runs if run.name in ("without", "with")} == {1.5}
+    assert [run.name for run in runs if run.keep] == ["without", "with"]
 
 
 def test_plan_of_the_paper_profile_trains_all_layers():
@@ -79,24 +84,30 @@ def test_every_run_answers(study, results):
     assert len(results) == len(study.runs)
     for result in results:
         assert set(result.logits) == set(result.run.scored)
-        assert result.logits["test"].shape == (30, 2)
+        for part, logits in result.logits.items():
+            assert logits.shape == (len(study.rows(part)), 2)
         assert len(result.history.train_loss) == 1
     assert study.hits(results, "with", "test").shape == (2, 30)
     assert study.consistent(results, "without").shape == (2, 168)
 
 
-def test_equal_runs_are_one(study, results):
-    folders = {r.run.name: r.folder for r in results if r.run.recipe.seed == 0}
-    assert folders["without"] == folders["dose_0"]
-    assert folders["with"] == folders["dose_8"]
-    assert folders["with"] != folders["dose_32"]
+def test_equal_runs_are_one(study):
+    profile = study.profile.model_copy(update={"trained_layers": 1.0})
+    keys = {}
+    for run in plan_runs(profile, study.encoder.layers, handcrafted=True):
+        if run.recipe.seed == 0:
+            keys[run.name] = study._key(run)
+    assert keys["without"] == keys["dose_0"]
+    assert keys["with"] == keys["dose_8"]
+    assert keys["with"] != keys["dose_32"]
 
 
 def test_results_come_from_the_cache(study, results, monkeypatch):
     monkeypatch.setattr(Study, "_train", lambda *_: 1 / 0)
     again = study.results()
     for first, second in zip(results, again, strict=True):
-        assert np.array_equal(first.logits["test"], second.logits["test"])
+        for part, logits in first.logits.items():
+            assert np.array_equal(logits, second.logits[part])
 
 
 @pytest.mark.parametrize("name", ["without", "with"])
@@ -120,6 +131,8 @@ def test_trained_state_is_forgotten(study, results):
 def test_depth_comparison_trains_on_both_classes_alike(study):
     run = next(run for run in study.runs if run.name == "head")
     assert np.bincount(study.labels[study._train_rows(run)]).tolist() == [8, 8]
+    assert np.bincount(study.labels[study.rows("depth")]).tolist() == [4, 4]
+    assert set(study.rows("depth")) < set(study.rows("test"))
 
 
 def test_another_architecture_runs_without_a_trunk(tiny_bert, tmp_path):
@@ -139,3 +152,22 @@ def test_another_architecture_runs_without_a_trunk(tiny_bert, tmp_path):
     assert names == ["without", "with", "dose_0", "head", "top", "all"]
     history = json.loads((study.results()[0].folder / "history.json").read_text())
     assert history["train_loss"][0] > 0
+
+
+def test_two_processes_share_the_study(tiny_bert, tmp_path):
+    small = SMALL | {"headline_seeds": 1, "seeds": 1, "doses": "'[0, 8]'", "model": tiny_bert}
+    command = [
+        sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2",
+        "--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no",
+        "--num_cpu_threads_per_process=1", "-m", "sentigeo", "train", "--profile", "quick",
+        "--set", " ".join(f"{key}={value}" for key, value in small.items()),
+    ]  # fmt: skip
+    cache = {"SENTIGEO_CACHE": str(tmp_path)}
+    run = subprocess.run(
+        command, env=os.environ | cache, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "7 runs are in the cache" in run.stdout
+    folders = list((tmp_path / "finetune").iterdir())
+    assert len(folders) == 7
+    assert all((folder / "entry.json").is_file() for folder in folders)

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from sentigeo.encoder import load_encoder
+from sentigeo.layers import feed_forward
 from sentigeo.store import Store
 from sentigeo.tokens import encode_texts
 from sentigeo.trunk import load_trunks, pad
@@ -43,6 +44,17 @@ def test_trunk_holds_the_models_own_hidden_states(model, packaged, tiny_bert, tm
         assert np.allclose(trunks[last].hidden[row], states[last][0, 0].numpy(), atol=1e-5)
     assert trunks[last].lengths.tolist() == [1] * len(TEXTS)
     assert trunks[0].hidden.dtype == np.float32
+
+
+@pytest.mark.parametrize("model", ["packaged", "tiny"])
+def test_trunk_in_the_middle_of_a_layer(model, packaged, tiny_bert, tmp_path):
+    encoder = packaged if model == "packaged" else load_encoder(str(tiny_bert))
+    tokens = encode_texts(TEXTS, encoder.tokenizer, 12)
+    trunks = load_trunks(tokens, encoder, [0.5, 1], Store(tmp_path))
+    middle = torch.from_numpy(np.array(trunks[0.5].hidden))
+    with torch.no_grad():
+        end = feed_forward(encoder.model.encoder.layer[0], middle)
+    assert np.allclose(end.numpy(), trunks[1].hidden, atol=1e-5)
 
 
 def test_trunk_is_computed_once(tiny_bert, tmp_path, monkeypatch):

@@ -1,23 +1,21 @@
 """A sequence classifier cut in two: a frozen trunk below, trained layers above.
 
-The trained part of a BERT-like classifier can start from the hidden states of any layer. Where only
-[CLS] is read in the end, the last layer is evaluated for the [CLS] query alone, and without
-projecting every token to a key and a value: q'(W_k x) = (W_k'q)'x, and a weighted sum of W_v x is
-W_v applied to the weighted sum of x. The result is the same for a small part of the work.
+The trained part of a BERT-like classifier can start from the hidden states of any layer, or in the
+middle of one. The depth 1.5 trains the last layer and the feed-forward half of the one below: that
+half holds two thirds of a layer's weights, and it treats each token by itself, so training on some
+tokens of a text takes nothing from the others' context.
 """
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from sentigeo.encoder import LOAD_ERRORS, explain_failure, find_encoder, hush_transformers
 from sentigeo.errors import UserError
-
-# Models whose layers are BERT's own; all others are run as they are, without a cached trunk.
-BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert"}
+from sentigeo.layers import BERT_LIKE, attend_from_cls, feed_forward, run_layer
 
 
 def load_classifier(
@@ -63,28 +61,36 @@ class TopClassifier(nn.Module):
 
     Args:
         model: The whole classifier; its own layers are used, so training this trains it.
-        layers: How many layers are trained; with none, only pooler and classifier are.
+        layers: How many layers are trained; with none, only pooler and classifier are. A half
+            stands for the feed-forward half of the lowest one.
     """
 
-    def __init__(self, model: Any, layers: int) -> None:
+    def __init__(self, model: Any, layers: float) -> None:
         super().__init__()
         if model.config.model_type not in BERT_LIKE:
             raise UserError(f"A {model.config.model_type} model has no cached trunk.")
-        stack = encoder_layers(model)
-        self.layers = nn.ModuleList(stack[len(stack) - layers :])
+        stack: Any = encoder_layers(model)
+        whole = math.floor(layers)
+        self.layers = nn.ModuleList(stack[len(stack) - whole :])
+        self.lowest_half = None
+        if layers > whole:
+            below = stack[len(stack) - whole - 1]
+            self.lowest_half = nn.ModuleDict(
+                {"intermediate": below.intermediate, "output": below.output}
+            )
         self.pooler = getattr(model.base_model, "pooler", None)
         self.dropout = nn.Dropout(model.config.hidden_dropout_prob)
         self.classifier = model.classifier
-        if layers:  # a key's bias moves all scores of a query alike, so it has no gradient
+        if whole:  # a key's bias moves all scores of a query alike, so it has no gradient
             last: Any = self.layers[-1]
             last.attention.self.key.bias.requires_grad_(False)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, classes) logits of (b, w, d) hidden states with a (b, w) mask."""
-        bias = None if bool(mask.all()) else mask[:, None, None, :]
+        if self.lowest_half is not None:
+            hidden = feed_forward(self.lowest_half, hidden)
         for layer in self.layers[:-1]:
-            hidden = layer(hidden, attention_mask=bias)
-            hidden = hidden[0] if isinstance(hidden, tuple) else hidden
+            hidden = run_layer(layer, hidden, mask)
         cls = attend_from_cls(self.layers[-1], hidden, mask) if self.layers else hidden[:, 0]
         if self.pooler is None:
             return self.classifier(cls[:, None])  # type: ignore[no-any-return]
@@ -134,29 +140,3 @@ class FastWholeClassifier(TopClassifier):
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, classes) logits of (b, w) token ids with a (b, w) mask."""
         return super().forward(self.embeddings(ids), mask)
-
-
-def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
-    """Evaluate a BERT layer for its first token only.
-
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) true where there is a token.
-
-    Returns:
-        (b, d) output of the layer at the first token.
-    """
-    attention = layer.attention.self
-    heads, size = attention.num_attention_heads, attention.attention_head_size
-    first = hidden[:, 0]
-    query = attention.query(first).view(-1, heads, size) * size**-0.5
-    key = attention.key.weight.view(heads, size, -1)
-    value = attention.value.weight.view(heads, size, -1)
-    scores = torch.einsum("bhs,hsd->bhd", query, key) @ hidden.transpose(1, 2)
-    weights = scores.masked_fill(~mask[:, None], float("-inf")).softmax(dim=-1)
-    weights = functional.dropout(weights, attention.dropout.p, layer.training)
-    mixed = torch.einsum("bhd,hsd->bhs", weights @ hidden, value)
-    mixed = mixed + weights.sum(-1, keepdim=True) * attention.value.bias.view(heads, size)
-    after = layer.attention.output(mixed.flatten(1), first)
-    return layer.output(layer.intermediate(after), after)  # type: ignore[no-any-return]

@@ -1,8 +1,6 @@
 """Training a classifier: head only, top layers on a cached trunk, or all layers."""
 
-import json
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sentigeo.errors import UserError
-from sentigeo.store import write_text
 from sentigeo.tokens import TokenIds, token_batches
+from sentigeo.training_state import History, MovingAverage, load_state, save_state
 from sentigeo.trunk import Trunk, pad
 
 FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
 EVALUATION_TOKENS = 6144
-STATE = "state"
 
 
 @dataclass(frozen=True)
@@ -72,42 +68,6 @@ class TrainingSet:
     extra: np.ndarray
 
 
-@dataclass
-class History:
-    """Losses and accuracies after each epoch; validation is that of the averaged weights."""
-
-    train_loss: list[float]
-    val_loss: list[float]
-    val_accuracy: list[float]
-
-
-class MovingAverage:
-    """The moving average of some weights over the steps of training.
-
-    Steps on few texts jump about; their average is steadier than the last of them.
-    """
-
-    def __init__(self, weights: list[nn.Parameter], decay: float) -> None:
-        self.weights, self.decay, self.steps = weights, decay, 0
-        self.values = [weight.detach().clone() for weight in weights]
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in the weights after a step; the first steps are forgotten faster."""
-        self.steps += 1
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        for value, weight in zip(self.values, self.weights, strict=True):
-            value.lerp_(weight, 1 - decay)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange weights and average."""
-        for value, weight in zip(self.values, self.weights, strict=True):
-            kept = weight.clone()
-            weight.copy_(value)
-            value.copy_(kept)
-
-
 def train(
     body: nn.Module,
     data: TrainingSet,
@@ -137,7 +97,7 @@ def train(
     optimizer = torch.optim.AdamW(
         weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
     )
-    history = _resume(body, optimizer, average, state)
+    history = load_state(body, optimizer, average, state)
     model, optimizer = accelerator.prepare(body, optimizer)
     for epoch in range(len(history.train_loss), recipe.epochs):
         loss = train_epoch(model, optimizer, data, recipe, epoch, accelerator, average.update)
@@ -148,7 +108,7 @@ def train(
             _judge(logits, data.labels[validation], history)
             average.swap()
         if accelerator.is_main_process:
-            _save_state(body, optimizer, average, history, state)
+            save_state(body, optimizer, average, history, state)
         accelerator.wait_for_everyone()
         on_epoch(epoch, history)
     average.swap()
@@ -248,12 +208,6 @@ def make_batch(
     return hidden, mask
 
 
-def forget_state(state: Path) -> None:
-    """Remove a training state that is no longer needed."""
-    for folder in state.parent.glob(f"{state.name}*"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _draw_tokens(length: int, share: float, rng: np.random.Generator | None) -> np.ndarray:
     count = min(length, max(FEWEST_TOKENS, math.ceil(share * length)))
     if rng is None or count == length:
@@ -286,45 +240,3 @@ def _judge(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
     scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
     history.val_loss.append(float(functional.cross_entropy(scores, truth)))
     history.val_accuracy.append(float((scores.argmax(1) == truth).float().mean()))
-
-
-def _save_state(
-    body: nn.Module, optimizer: Any, average: MovingAverage, history: History, state: Path
-) -> None:
-    """Write everything into a new folder, then let it replace the old one."""
-    fresh = state.with_name(f"{state.name}-{len(history.train_loss)}")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    moments = {
-        f"{number}.{name}": value
-        for number, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
-    averages = {str(number): value for number, value in enumerate(average.values)}
-    named = {"weights": body.state_dict(), "moments": moments, "average": averages}
-    for name, tensors in named.items():
-        save_file({k: v.detach().clone().cpu() for k, v in tensors.items()}, fresh / name)
-    facts = {"history": vars(history), "steps": average.steps}
-    write_text(fresh / STATE, json.dumps(facts))  # last: without it the folder is not whole
-    for folder in state.parent.glob(f"{state.name}-*"):
-        if folder != fresh:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _resume(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path) -> History:
-    """Load the newest whole state; return its history."""
-    whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{STATE}")]
-    if not whole:
-        return History([], [], [])
-    folder = max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]))
-    body.load_state_dict(load_file(folder / "weights"))
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in load_file(folder / "moments").items():
-        number, _, kind = name.partition(".")
-        moments.setdefault(int(number), {})[kind] = value
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
-    facts = json.loads((folder / STATE).read_text("utf-8"))
-    average.steps = facts["steps"]
-    for name, value in load_file(folder / "average").items():
-        average.values[int(name)].copy_(value)
-    return History(**facts["history"])

@@ -41,17 +41,22 @@ class Profile(BaseModel):
         test_reviews: Reviews of the test pool that every model is scored on.
         max_length: Token budget of a text.
         truncation: What to keep of a longer text: `head`, or `head+tail`.
-        trained_layers: Layers trained in the comparison with and without contrastive samples.
-        dose_layers: Layers trained in the dose-response.
+        trained_layers: Layers trained in the comparison with and without contrastive samples; 1.5
+            stands for the last layer and the feed-forward half of the one below.
+        epochs: Times every text is seen in that comparison.
+        token_share: Share of a text's tokens that a training step sees, where more than the last
+            layer is trained on a cached trunk.
         doses: Handcrafted samples of each step of the dose-response.
-        epochs: Times every training text is seen.
+        dose_layers: Layers trained in the dose-response.
+        dose_epochs: Times every text is seen in the dose-response.
         batch_size: Texts of a training step.
-        token_share: Share of a text's tokens that a training step on a cached trunk sees.
         learning_rate: For top layers.
         head_learning_rate: For the head alone.
         all_learning_rate: For all layers.
         headline_seeds: Seeds of the comparison with and without contrastive samples.
-        depth_reviews: Reviews on which head, top and all layers are compared; 0 takes all.
+        depth_reviews: Reviews on which head, top and all layers are trained to compare them; 0
+            takes all.
+        depth_test_reviews: Test reviews on which these three are scored; 0 takes all.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -76,17 +81,19 @@ class Profile(BaseModel):
     test_reviews: Positive
     max_length: Annotated[int, Field(ge=8)]
     truncation: Literal["head", "head+tail"]
-    trained_layers: Positive
-    dose_layers: Positive
-    doses: Annotated[list[Annotated[int, Field(ge=0, multiple_of=2)]], Field(min_length=1)]
+    trained_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
     epochs: Positive
-    batch_size: Positive
     token_share: Annotated[float, Field(gt=0, le=1)]
+    doses: Annotated[list[Annotated[int, Field(ge=0, multiple_of=2)]], Field(min_length=1)]
+    dose_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
+    dose_epochs: Positive
+    batch_size: Positive
     learning_rate: Rate
     head_learning_rate: Rate
     all_learning_rate: Rate
     headline_seeds: Positive
     depth_reviews: Annotated[int, Field(ge=0)]
+    depth_test_reviews: Annotated[int, Field(ge=0)]
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive

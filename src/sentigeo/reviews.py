@@ -71,10 +71,12 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
 
 
 def sample_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Return the reviews of the test pool that every model is scored on."""
+    """Return the reviews of the test pool that every model is scored on.
+
+    They are the last of the shuffled pool: settings were tried out on the first of it.
+    """
     pool = reviews[reviews["split"] == "test"]
-    size = min(profile.test_reviews, len(pool))
-    return pool.sample(size, random_state=profile.draw_seed).sort_index()
+    return pool.sample(frac=1, random_state=profile.draw_seed)[-profile.test_reviews :].sort_index()
 
 
 def clean_text(text: str) -> str:

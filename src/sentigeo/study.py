@@ -1,6 +1,7 @@
 """The fine-tuning study: which classifiers are trained, on what, and what they answered."""
 
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,9 +12,9 @@ import numpy as np
 import pandas as pd
 from accelerate import Accelerator
 
-from sentigeo import classifier, finetune, tokens, trunk
+from sentigeo import classifier, finetune, tokens, training_state, trunk
+from sentigeo import layers as layers_module
 from sentigeo.classifier import (
-    BERT_LIKE,
     FastWholeClassifier,
     TopClassifier,
     WholeClassifier,
@@ -21,15 +22,19 @@ from sentigeo.classifier import (
 )
 from sentigeo.encoder import Encoder
 from sentigeo.evaluate import pair_consistency
-from sentigeo.finetune import History, Recipe, TrainingSet, forget_state, predict, train
+from sentigeo.finetune import Recipe, TrainingSet, predict, train
 from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_challenge, load_contrastive, take_dose
+from sentigeo.layers import BERT_LIKE
 from sentigeo.profile import Profile
 from sentigeo.progress import track
 from sentigeo.reviews import sample_test_pool
 from sentigeo.store import Store, code_version, hash_json, load_array, write_text
 from sentigeo.tokens import TokenIds, encode_texts
+from sentigeo.training_state import History, forget_state
 from sentigeo.trunk import Trunk, load_trunks
 
+CODE = (classifier, finetune, layers_module, tokens, training_state, trunk)
+LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
 EVERYTHING = ("validation", "test", "challenge")
 
 
@@ -39,7 +44,7 @@ class Run:
 
     Attributes:
         name: Condition it belongs to: `without`, `with`, `dose_<n>`, `head`, `top` or `all`.
-        layers: Trained layers; 0 trains the head only.
+        layers: Trained layers; 0 trains the head only, 1.5 one layer and half of the next.
         dose: Handcrafted samples among the training texts.
         reviews: Reviews to train on, the first of the training rows; 0 takes all.
         recipe: How to train.
@@ -48,7 +53,7 @@ class Run:
     """
 
     name: str
-    layers: int
+    layers: float
     dose: int
     reviews: int
     recipe: Recipe
@@ -86,17 +91,18 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool) -> list[Run]:
     conditions = {"without": 0, "with": profile.contrastive_samples if handcrafted else 0}
     runs = []
     for seed in range(profile.headline_seeds):
-        for name, dose in conditions.items():
-            recipe = _recipe(profile, top, layers, seed)
-            runs.append(Run(name, top, dose, 0, recipe, keep=seed == 0))
+        recipe = _recipe(profile, top, layers, seed, profile.epochs)
+        runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
+    kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
     for seed in range(profile.seeds):
+        recipe = _recipe(profile, last, layers, seed, profile.dose_epochs)
         for dose in doses:
-            recipe = _recipe(profile, last, layers, seed)
-            same = last == top and dose in conditions.values()
-            runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=same and seed == 0))
-    for name, depth in {"head": 0, "top": min(2, layers), "all": layers}.items():
-        recipe = _recipe(profile, depth, layers, 0)
-        runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("test",)))
+            runs.append(
+                Run(f"dose_{dose}", last, dose, 0, recipe, keep=(last, dose, recipe) in kept)
+            )
+    for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
+        recipe = _recipe(profile, depth, layers, 0, profile.epochs)
+        runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
     return runs
 
 
@@ -149,11 +155,13 @@ class Study:
             "texts": hash_json([self.tokens.ids.tolist(), self.tokens.starts.tolist()]),
             "labels": hash_json([self.labels.tolist(), self.corpus["part"].tolist()]),
             "classes": self.classes,
-            "code": code_version(classifier, finetune, tokens, trunk, sys.modules[__name__]),
+            "code": code_version(*CODE, sys.modules[__name__]),
         }
 
     def rows(self, part: str) -> np.ndarray:
-        """Return the rows of a part of the corpus."""
+        """Return the rows of a part of the corpus; `depth` is a part of the test reviews."""
+        if part == "depth":
+            return self._alternate(self.rows("test"), self.profile.depth_test_reviews)
         return np.flatnonzero(self.corpus["part"] == part)
 
     def results(self) -> list[Result]:
@@ -186,9 +194,11 @@ class Study:
         return np.stack([pair_consistency(challenge, run).to_numpy() for run in answers])
 
     def _cost(self, run: Run) -> int:
-        """Estimate a run's work, for the progress display: a whole layer is the unit."""
-        whole = max(0, run.layers - 1) * 10 + 1
-        return run.recipe.epochs * whole * (run.reviews or len(self.rows("train")))
+        """Estimate a run's work, for the progress display: in epochs of the last layer."""
+        deep = max(0, run.layers - 1) * LAYER_COST
+        scored = sum(len(self.rows(part)) for part in run.scored)
+        trained = run.recipe.epochs * (run.reviews or len(self.rows("train")))
+        return int(trained * (1 + deep * run.recipe.token_share) + scored * deep / 3)
 
     def _key(self, run: Run) -> dict[str, Any]:
         """Return what a run depends on; its name is not part of that, so equal runs are one."""
@@ -222,13 +232,13 @@ class Study:
     def _body(self, model: Any, run: Run) -> tuple[Any, TokenIds | Trunk]:
         """Return what is trained of a model, and what it is fed with."""
         if model.config.model_type not in BERT_LIKE:
-            return WholeClassifier(model, run.layers), self.tokens
+            return WholeClassifier(model, math.floor(run.layers)), self.tokens
         if run.layers == self.encoder.layers:
-            return FastWholeClassifier(model, run.layers), self.tokens
+            return FastWholeClassifier(model, self.encoder.layers), self.tokens
         return TopClassifier(model, run.layers), self._trunks[self.encoder.layers - run.layers]
 
     @cached_property
-    def _trunks(self) -> dict[int, Trunk]:
+    def _trunks(self) -> dict[float, Trunk]:
         """The trunks below all depths of the plan, computed in one pass by one process."""
         depths = {run.layers for run in self.runs if run.layers < self.encoder.layers}
         layers = sorted(self.encoder.layers - depth for depth in depths)
@@ -236,12 +246,14 @@ class Study:
             return load_trunks(self.tokens, self.encoder, layers, self.store)
 
     def _train_rows(self, run: Run) -> np.ndarray:
-        """Return the training rows; a subset takes them alternately from each class."""
-        rows = self.rows("train")
-        if not run.reviews:
+        return self._alternate(self.rows("train"), run.reviews)
+
+    def _alternate(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """Take the first rows of each class in turn; a count of 0 takes all."""
+        if not count:
             return rows
         turn = self.corpus.loc[rows].groupby("label").cumcount().to_numpy()
-        return np.sort(rows[np.argsort(turn, kind="stable")][: run.reviews])
+        return np.sort(rows[np.argsort(turn, kind="stable")][:count])
 
     def _dose_rows(self, run: Run) -> np.ndarray:
         rows = self.rows("contrastive")
@@ -255,7 +267,7 @@ class Study:
     def _card(self, run: Run, history: History) -> str:
         """Write a model card."""
         trained = (
-            "all layers" if run.layers == self.encoder.layers else f"the top {run.layers} layers"
+            "all layers" if run.layers == self.encoder.layers else f"the top {run.layers:g} layers"
         )
         recipe = "\n".join(f"- {name}: {value}" for name, value in asdict(run.recipe).items())
         return (
@@ -270,12 +282,12 @@ class Study:
         )
 
 
-def _recipe(profile: Profile, depth: int, layers: int, seed: int) -> Recipe:
-    rates = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
+def _recipe(profile: Profile, depth: float, layers: int, seed: int, epochs: int) -> Recipe:
+    rates: dict[float, float] = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
     return Recipe(
-        epochs=profile.epochs,
+        epochs=epochs,
         learning_rate=rates.get(depth, profile.learning_rate),
         batch_size=profile.batch_size,
-        token_share=profile.token_share,
+        token_share=profile.token_share if 1 < depth < layers else 1.0,
         seed=seed,
     )

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from sentigeo import classifier as classifier_module
+from sentigeo import layers as layers_module
 from sentigeo import tokens as tokens_module
-from sentigeo.classifier import attend_from_cls
 from sentigeo.encoder import Encoder
+from sentigeo.layers import attend, attend_from_cls, feed_forward
 from sentigeo.progress import track
 from sentigeo.store import Store, code_version, hash_json, load_array
 from sentigeo.tokens import TokenIds, token_batches
@@ -25,12 +25,12 @@ class Trunk:
     """Hidden states of one layer for every token of n texts.
 
     Attributes:
-        layer: Which layer's output; 0 is the embeddings.
+        layer: Which layer's output; 0 is the embeddings, 4.5 the attention half of the fifth layer.
         hidden: (t, d) float32, memory-mapped, texts end to end; for the last layer only [CLS].
         starts: (n + 1,) where each text begins.
     """
 
-    layer: int
+    layer: float
     hidden: np.ndarray
     starts: np.ndarray
 
@@ -41,8 +41,8 @@ class Trunk:
 
 
 def load_trunks(
-    tokens: TokenIds, encoder: Encoder, layers: Sequence[int], store: Store
-) -> dict[int, Trunk]:
+    tokens: TokenIds, encoder: Encoder, layers: Sequence[float], store: Store
+) -> dict[float, Trunk]:
     """Return the trunks at some layers of a BERT-like encoder; one pass computes all of them.
 
     Of the last layer only [CLS] is kept, for nothing else of it is read.
@@ -51,14 +51,14 @@ def load_trunks(
         "encoder": encoder.sha256,
         "tokens": hash_json([tokens.ids.tolist(), tokens.starts.tolist()]),
         "layers": sorted(layers),
-        "code": code_version(sys.modules[__name__], tokens_module, classifier_module),
+        "code": code_version(sys.modules[__name__], tokens_module, layers_module),
     }
     folder = store.folder("trunk", key, lambda part: _compute(tokens, encoder, layers, part))
     ends = np.arange(len(tokens.starts))
     return {
         layer: Trunk(
             layer,
-            load_array(folder / f"layer_{layer}.npy"),
+            load_array(folder / f"layer_{layer:g}.npy"),
             ends if layer == encoder.layers else tokens.starts,
         )
         for layer in layers
@@ -66,14 +66,14 @@ def load_trunks(
 
 
 @torch.inference_mode()
-def _compute(tokens: TokenIds, encoder: Encoder, layers: Sequence[int], folder: Path) -> None:
+def _compute(tokens: TokenIds, encoder: Encoder, layers: Sequence[float], folder: Path) -> None:
     """Write each layer's hidden states to `layer_<l>.npy`, one batch at a time."""
     rows = {layer: len(tokens.ids) for layer in layers}
     if encoder.layers in rows:
         rows[encoder.layers] = len(tokens.lengths)
     arrays = {
         layer: np.lib.format.open_memmap(
-            folder / f"layer_{layer}.npy", "w+", np.float32, (count, encoder.width)
+            folder / f"layer_{layer:g}.npy", "w+", np.float32, (count, encoder.width)
         )
         for layer, count in rows.items()
     }
@@ -84,7 +84,7 @@ def _compute(tokens: TokenIds, encoder: Encoder, layers: Sequence[int], folder: 
         for layer, array in arrays.items():
             if layer == encoder.layers:
                 last = encoder.model.encoder.layer[-1]
-                array[batch] = attend_from_cls(last, states[-1], mask).numpy()
+                array[batch] = attend_from_cls(last, states[layer - 1], mask).numpy()
                 continue
             found = states[layer].numpy()
             for position, row in enumerate(batch):
@@ -94,13 +94,17 @@ def _compute(tokens: TokenIds, encoder: Encoder, layers: Sequence[int], folder: 
         array.flush()
 
 
-def _run_layers(model: Any, ids: torch.Tensor, mask: torch.Tensor, last: int) -> list[torch.Tensor]:
-    """Return the hidden states from the embeddings up to layer `last`, and compute no more."""
-    states = [model.embeddings(ids)]
-    bias = None if bool(mask.all()) else mask[:, None, None, :]
-    for layer in model.encoder.layer[:last]:
-        output = layer(states[-1], attention_mask=bias)
-        states.append(output[0] if isinstance(output, tuple) else output)
+def _run_layers(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, last: float
+) -> dict[float, torch.Tensor]:
+    """Return the hidden states after every half layer up to `last`, and compute no more."""
+    states = {0.0: model.embeddings(ids)}
+    for step in range(int(2 * last)):
+        layer = model.encoder.layer[step // 2]
+        below = states[step / 2]
+        states[(step + 1) / 2] = (
+            feed_forward(layer, below) if step % 2 else attend(layer, below, mask)
+        )
     return states
 
 
