@@ -10,7 +10,7 @@ from sentigeo.classifier import (
     load_classifier,
 )
 from sentigeo.errors import UserError
-from sentigeo.layers import attend, attend_from_cls, run_layer
+from sentigeo.layers import attend
 
 CLASSES = ["bad", "fair", "good"]
 
@@ -54,18 +54,6 @@ def test_head_is_drawn_with_the_seed_and_knows_its_classes(tiny_bert):
     assert not torch.equal(first.classifier.weight, other.classifier.weight)
     assert first.config.id2label == {0: "bad", 1: "fair", 2: "good"}
     assert first.classifier.out_features == 3
-
-
-def test_last_layer_for_cls_is_the_whole_layer_at_cls(model, batch):
-    states = hidden_states(model, *batch)
-    found = attend_from_cls(encoder_layers(model)[-1], states[-2], batch[1])
-    assert torch.allclose(found, states[-1][:, 0], atol=1e-6)
-
-
-def test_layer_for_all_tokens_is_the_layer_itself(model, batch):
-    states = hidden_states(model, *batch)
-    found = run_layer(encoder_layers(model)[0], states[0], batch[1])
-    assert torch.allclose(found[batch[1]], states[1][batch[1]], atol=1e-6)
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])

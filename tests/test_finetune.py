@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sentigeo.finetune import (
     train,
 )
 from sentigeo.finetune import _batches as make_batches
+from sentigeo.finetune import _set_rate as set_rate
 from sentigeo.store import Store
 from sentigeo.tokens import encode_texts
 from sentigeo.training_state import forget_state
@@ -160,25 +162,32 @@ def test_half_written_state_is_not_taken_for_a_whole_one(toy, tiny_bert, tmp_pat
 
 
 SCRIPT = """
-import sys, pathlib, numpy as np
+import os, sys, pathlib, numpy as np, torch
+from accelerate import Accelerator
 sys.path.insert(0, {tests!r})
 from test_finetune import RECIPE, make_body, toy_texts, training_set
 from sentigeo.classifier import WholeClassifier
 from sentigeo.encoder import load_encoder
-from sentigeo.finetune import train
+from sentigeo.finetune import predict, train
 from sentigeo.tokens import encode_texts
 from safetensors.torch import save_file
 model, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 texts, labels = toy_texts()
 tokens = encode_texts(texts, load_encoder(model).tokenizer, 16)
 body = make_body(model, WholeClassifier, layers=2)
+for module in body.modules():
+    if "still" in sys.argv and isinstance(module, torch.nn.Dropout):
+        module.p = 0.0
 def on_epoch(epoch, history):
     (folder / f"epoch-{{epoch}}").touch()
-    if epoch == 1 and len(sys.argv) > 3:
+    if epoch == 1 and "kill" in sys.argv:
         import os, signal
         os.kill(os.getpid(), signal.SIGKILL)
 train(body, training_set(tokens, labels), np.arange(32, 48), RECIPE, folder / "s", on_epoch)
-save_file(body.model.state_dict(), folder / "final")
+rank = os.environ.get("RANK", "0")
+save_file(body.model.state_dict(), folder / f"final-{{rank}}")
+logits = predict(body, tokens, np.arange(3))
+print("processes", Accelerator().num_processes, "logits", logits.round(4).tolist())
 """
 
 
@@ -187,29 +196,45 @@ def launch(tiny_bert, folder, *more, launcher=()):
     script = folder / "script.py"
     script.write_text(SCRIPT.format(tests=os.path.dirname(__file__)))
     command = [sys.executable, *launcher, str(script), str(tiny_bert), str(folder), *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_sigkill_in_the_middle_then_the_same_weights(tiny_bert, tmp_path):
     assert launch(tiny_bert, tmp_path / "whole").returncode == 0
     assert launch(tiny_bert, tmp_path / "cut", "kill").returncode == -signal.SIGKILL
-    assert not (tmp_path / "cut/final").exists()
+    assert not (tmp_path / "cut/final-0").exists()
     run = launch(tiny_bert, tmp_path / "cut")
     assert run.returncode == 0, run.stderr
-    whole, cut = load_file(tmp_path / "whole/final"), load_file(tmp_path / "cut/final")
+    whole, cut = load_file(tmp_path / "whole/final-0"), load_file(tmp_path / "cut/final-0")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
+TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+
+
 def test_two_processes_train_one_model(tiny_bert, tmp_path):
-    launcher = [
-        "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1",
-        "--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1",
-    ]  # fmt: skip
-    run = launch(tiny_bert, tmp_path / "two", launcher=launcher)
-    assert run.returncode == 0, run.stderr[-3000:]
-    trained = load_file(tmp_path / "two/final")
-    fresh = make_body(tiny_bert, WholeClassifier, layers=2).model.state_dict()
-    assert not torch.equal(trained["classifier.weight"], fresh["classifier.weight"])
+    one = launch(tiny_bert, tmp_path / "one", "still")
+    two = launch(tiny_bert, tmp_path / "two", "still", launcher=TWO_PROCESSES)
+    assert two.returncode == one.returncode == 0, two.stderr[-3000:]
+    answers = [line for line in two.stdout.splitlines() if line.startswith("processes 2")]
+    assert len(answers) == 2
+    assert answers[0] == answers[1]
+    alone, first, second = (
+        load_file(tmp_path / name) for name in ("one/final-0", "two/final-0", "two/final-1")
+    )
+    for name, weight in alone.items():
+        assert torch.equal(first[name], second[name]), name
+        assert torch.allclose(first[name], weight, atol=1e-3), name
+
+
+@pytest.mark.parametrize(
+    ("progress", "rate"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.55, 0.5), (1.0, 0.0)]
+)
+def test_rate_rises_and_falls(progress, rate):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=9.0)
+    set_rate(optimizer, replace(RECIPE, learning_rate=1.0, warmup=0.1), progress)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(rate)
 
 
 def test_loss_that_is_no_number(toy, tiny_bert, tmp_path):

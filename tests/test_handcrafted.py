@@ -30,7 +30,7 @@ def test_the_first_eight_are_the_core():
 
 @pytest.mark.parametrize("dose", [7, 1000])
 def test_impossible_dose(dose):
-    with pytest.raises(UserError, match=f"contrastive_samples is {dose}"):
+    with pytest.raises(UserError, match=f"A dose of {dose} contrastive samples"):
         take_dose(load_contrastive(), dose)
 
 

@@ -14,6 +14,7 @@ from transformers import (
 )
 
 from sentigeo.encoder import load_encoder
+from sentigeo.errors import UserError
 from sentigeo.finetune import make_batch
 from sentigeo.profile import load_profile
 from sentigeo.reviews import load_reviews
@@ -63,6 +64,12 @@ def test_plan_of_the_paper_profile_trains_all_layers():
 def test_plan_without_handcrafted_samples_has_one_dose():
     runs = plan_runs(load_profile("quick"), layers=6, handcrafted=False)
     assert {run.dose for run in runs} == {0}
+    assert "with" not in {run.name for run in runs}
+
+
+def test_plan_for_a_model_that_cannot_be_cut_has_whole_layers():
+    runs = plan_runs(load_profile("quick"), layers=6, handcrafted=True, trunk=False)
+    assert {(run.layers, run.recipe.token_share) for run in runs} == {(0, 1), (1, 1), (6, 1)}
 
 
 def test_corpus_keeps_what_is_scored_apart(study):
@@ -130,7 +137,7 @@ def test_trained_state_is_forgotten(study, results):
 
 def test_depth_comparison_trains_on_both_classes_alike(study):
     run = next(run for run in study.runs if run.name == "head")
-    assert np.bincount(study.labels[study._train_rows(run)]).tolist() == [8, 8]
+    assert np.bincount(study.labels[study.train_rows(run)]).tolist() == [8, 8]
     assert np.bincount(study.labels[study.rows("depth")]).tolist() == [4, 4]
     assert set(study.rows("depth")) < set(study.rows("test"))
 
@@ -149,7 +156,7 @@ def test_another_architecture_runs_without_a_trunk(tiny_bert, tmp_path):
     )
     study = Study(load_reviews(profile), load_encoder(str(folder)), profile, Store(tmp_path / "c"))
     names = [result.run.name for result in study.results()]
-    assert names == ["without", "with", "dose_0", "head", "top", "all"]
+    assert names == ["without", "with", "head_only", "dose_0", "head", "top", "all"]
     history = json.loads((study.results()[0].folder / "history.json").read_text())
     assert history["train_loss"][0] > 0
 
@@ -157,17 +164,22 @@ def test_another_architecture_runs_without_a_trunk(tiny_bert, tmp_path):
 def test_two_processes_share_the_study(tiny_bert, tmp_path):
     small = SMALL | {"headline_seeds": 1, "seeds": 1, "doses": "'[0, 8]'", "model": tiny_bert}
     command = [
-        sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2",
-        "--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no",
-        "--num_cpu_threads_per_process=1", "-m", "sentigeo", "train", "--profile", "quick",
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
+        "-m", "sentigeo", "train", "--profile", "quick",
         "--set", " ".join(f"{key}={value}" for key, value in small.items()),
     ]  # fmt: skip
-    cache = {"SENTIGEO_CACHE": str(tmp_path)}
+    changes = {"SENTIGEO_CACHE": str(tmp_path), "ACCELERATE_USE_CPU": "true"}
     run = subprocess.run(
-        command, env=os.environ | cache, capture_output=True, text=True, check=False
+        command, env=os.environ | changes, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert "7 runs are in the cache" in run.stdout
+    assert run.stdout.count("8 runs are in the cache") == 2
     folders = list((tmp_path / "finetune").iterdir())
-    assert len(folders) == 7
+    assert len(folders) == 8
     assert all((folder / "entry.json").is_file() for folder in folders)
+
+
+def test_impossible_dose_is_said_before_anything_is_trained(tiny_bert, tmp_path):
+    profile = load_profile("quick", model=str(tiny_bert), **SMALL | {"doses": [0, 500]})
+    with pytest.raises(UserError, match="A dose of 500 contrastive samples is not possible"):
+        Study(load_reviews(profile), load_encoder(str(tiny_bert)), profile, Store(tmp_path))

@@ -81,6 +81,7 @@ class TopClassifier(nn.Module):
         self.pooler = getattr(model.base_model, "pooler", None)
         self.dropout = nn.Dropout(model.config.hidden_dropout_prob)
         self.classifier = model.classifier
+        self.classes: int = model.config.num_labels
         if whole:  # a key's bias moves all scores of a query alike, so it has no gradient
             last: Any = self.layers[-1]
             last.attention.self.key.bias.requires_grad_(False)
@@ -108,6 +109,7 @@ class WholeClassifier(nn.Module):
     def __init__(self, model: Any, layers: int) -> None:
         super().__init__()
         self.model = model
+        self.classes: int = model.config.num_labels
         stack = encoder_layers(model)
         self.frozen: list[nn.Module] = []
         if layers < len(stack):

@@ -124,20 +124,23 @@ def train_epoch(
     accelerator: Accelerator,
     after_step: Callable[[], None] = lambda: None,
 ) -> float:
-    """Train one epoch; return the mean loss of a text."""
+    """Train one epoch; return the mean loss of a text. Processes share the texts of each batch."""
     model.train()
     batches = _batches(data, recipe, epoch)
-    world = accelerator.num_processes
-    total, count = 0.0, 0
-    for step in range(accelerator.process_index, math.ceil(len(batches) / world) * world, world):
-        batch = batches[step % len(batches)]
-        rng = np.random.default_rng([recipe.seed, epoch, 2, step])
+    rank, world, device = accelerator.process_index, accelerator.num_processes, accelerator.device
+    total = 0.0
+    for step, batch in enumerate(batches):
+        rng = np.random.default_rng([recipe.seed, epoch, 2, step, rank])
         torch.manual_seed(int(rng.integers(2**62)))
         _set_rate(optimizer, recipe, (epoch + step / len(batches)) / recipe.epochs)
-        inputs, mask = make_batch(data.source, batch, recipe.token_share, rng)
-        labels = torch.from_numpy(data.labels[batch]).to(accelerator.device)
-        logits = model(inputs.to(accelerator.device), mask.to(accelerator.device))
-        loss = functional.cross_entropy(logits, labels)
+        mine, weight = batch[rank::world], world / len(batch)  # processes average their gradients
+        if not len(mine):  # every process takes part in every step
+            mine, weight = batch[:1], 0.0
+        inputs, mask = make_batch(data.source, mine, recipe.token_share, rng)
+        labels = torch.from_numpy(data.labels[mine]).to(device)
+        loss = weight * functional.cross_entropy(
+            model(inputs.to(device), mask.to(device)), labels, reduction="sum"
+        )
         if not torch.isfinite(loss):
             raise UserError(
                 f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
@@ -147,13 +150,13 @@ def train_epoch(
         accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
         optimizer.step()
         after_step()
-        total, count = total + loss.item() * len(batch), count + len(batch)
-    sums = accelerator.reduce(torch.tensor([total, count], device=accelerator.device), "sum")
-    return float(sums[0] / sums[1])
+        total += loss.item() * len(batch) / world
+    texts = sum(len(batch) for batch in batches)
+    return float(accelerator.reduce(torch.tensor(total, device=device), "sum")) / texts
 
 
 def predict(
-    body: nn.Module,
+    body: Any,
     source: TokenIds | Trunk,
     rows: np.ndarray,
     accelerator: Accelerator | None = None,
@@ -163,16 +166,12 @@ def predict(
     body.to(accelerator.device).eval()
     place = {row: position for position, row in enumerate(rows)}
     batches = token_batches(rows, source.lengths, EVALUATION_TOKENS)
-    logits: Tensor | None = None
+    logits = torch.zeros(len(rows), body.classes, device=accelerator.device)
     with torch.inference_mode():
         for batch in batches[accelerator.process_index :: accelerator.num_processes]:
             inputs, mask = make_batch(source, batch)
             found = body(inputs.to(accelerator.device), mask.to(accelerator.device))
-            if logits is None:
-                logits = torch.zeros(len(rows), found.shape[1], device=accelerator.device)
             logits[[place[row] for row in batch]] = found
-    if logits is None:
-        raise UserError("There are fewer texts to score than processes.")
     return np.asarray(accelerator.reduce(logits, "sum").cpu().numpy())
 
 
@@ -221,8 +220,9 @@ def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:
     rng = np.random.default_rng([recipe.seed, epoch])
     budget = recipe.batch_size * int(data.source.lengths.max())
     batches = token_batches(data.rows, data.source.lengths, budget, recipe.batch_size, rng)
-    hosts = np.random.default_rng([recipe.seed, epoch, 1]).integers(len(batches), size=10_000)
-    for host, row in zip(hosts, data.extra, strict=False):
+    rng = np.random.default_rng([recipe.seed, epoch, 1])
+    hosts = rng.integers(len(batches), size=len(data.extra))  # a larger dose keeps the smaller's
+    for host, row in zip(hosts, data.extra, strict=True):
         batches[host] = np.append(batches[host], row)
     return batches
 

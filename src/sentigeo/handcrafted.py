@@ -31,7 +31,8 @@ def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
     """
     if dose > len(samples) or dose % 2:
         raise UserError(
-            f"contrastive_samples is {dose}, but must be an even number up to {len(samples)}."
+            f"A dose of {dose} contrastive samples is not possible: it must be an even number up "
+            f"to {len(samples)}."
         )
     return samples.head(dose)
 

@@ -123,7 +123,7 @@ def _execute(
             cwd=str(root),
             progress_bar=False,
             record_timing=False,
-            extra_arguments=["--log-level=ERROR"],
+            extra_arguments=["--log-level=CRITICAL"],
             timeout_func=lambda cell: max(1, int(deadline - time.monotonic())),
             on_cell_start=lambda cell, cell_index: progress.cell(cell_index + 1),
         )

@@ -43,7 +43,8 @@ class Run:
     """One classifier to train.
 
     Attributes:
-        name: Condition it belongs to: `without`, `with`, `dose_<n>`, `head`, `top` or `all`.
+        name: Condition it belongs to: `without`, `with`, `head_only`, `dose_<n>`; and, on fewer
+            reviews, `head`, `top` and `all`.
         layers: Trained layers; 0 trains the head only, 1.5 one layer and half of the next.
         dose: Handcrafted samples among the training texts.
         reviews: Reviews to train on, the first of the training rows; 0 takes all.
@@ -78,28 +79,35 @@ class Result:
     folder: Path
 
 
-def plan_runs(profile: Profile, layers: int, handcrafted: bool) -> list[Run]:
+def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = True) -> list[Run]:
     """List the runs of a profile.
 
     Args:
         profile: Says how deep, how often and how long to train.
         layers: Layers of the encoder.
         handcrafted: Whether the data have handcrafted samples; without them there is one dose, 0.
+        trunk: Whether the encoder can be cut; without that whole layers are trained, on all tokens.
     """
     top, last = min(profile.trained_layers, layers), min(profile.dose_layers, layers)
-    doses = profile.doses if handcrafted else [0]
-    conditions = {"without": 0, "with": profile.contrastive_samples if handcrafted else 0}
+    if not trunk:
+        profile = profile.model_copy(update={"token_share": 1.0})
+        top, last = math.floor(top), math.floor(last)
+    conditions, doses = {"without": 0}, [0]
+    if handcrafted:
+        conditions["with"] = profile.contrastive_samples
+        doses = profile.doses
     runs = []
     for seed in range(profile.headline_seeds):
         recipe = _recipe(profile, top, layers, seed, profile.epochs)
         runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
+        recipe = _recipe(profile, 0, layers, seed, profile.epochs)
+        runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test",)))
     kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
     for seed in range(profile.seeds):
         recipe = _recipe(profile, last, layers, seed, profile.dose_epochs)
         for dose in doses:
-            runs.append(
-                Run(f"dose_{dose}", last, dose, 0, recipe, keep=(last, dose, recipe) in kept)
-            )
+            keep = (last, dose, recipe) in kept
+            runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=keep))
     for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
         recipe = _recipe(profile, depth, layers, 0, profile.epochs)
         runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
@@ -148,7 +156,10 @@ class Study:
             self.corpus["text"].tolist(), encoder.tokenizer, profile.max_length, profile.truncation
         )
         handcrafted = self.classes == HANDCRAFTED_CLASSES
-        self.runs = plan_runs(profile, encoder.layers, handcrafted)
+        trunk = encoder.model.config.model_type in BERT_LIKE
+        self.runs = plan_runs(profile, encoder.layers, handcrafted, trunk)
+        samples = self.corpus[self.corpus["part"] == "contrastive"]
+        take_dose(samples, max(run.dose for run in self.runs))  # too large a dose is said at once
         self.data_key = {
             "encoder": encoder.sha256,
             "source": profile.model,
@@ -164,6 +175,10 @@ class Study:
             return self._alternate(self.rows("test"), self.profile.depth_test_reviews)
         return np.flatnonzero(self.corpus["part"] == part)
 
+    def train_rows(self, run: Run) -> np.ndarray:
+        """Return the rows of the reviews that a run trains on."""
+        return self._alternate(self.rows("train"), run.reviews)
+
     def results(self) -> list[Result]:
         """Return the results of all runs, training those that are not in the cache."""
         accelerator = Accelerator()
@@ -172,6 +187,8 @@ class Study:
         for run in track(self.runs, "fine-tuning", weights):
             folder = self.store.folder("finetune", self._key(run), self._filler(run))
             accelerator.wait_for_everyone()
+            if accelerator.is_main_process:
+                forget_state(self.store.place("training", self._key(run)))
             found.append(self._read(run, folder))
         return found
 
@@ -215,7 +232,7 @@ class Study:
         )
         body, source = self._body(model, run)
         state = self.store.place("training", self._key(run))
-        data = TrainingSet(source, self.labels, self._train_rows(run), self._dose_rows(run))
+        data = TrainingSet(source, self.labels, self.train_rows(run), self._dose_rows(run))
         validation = self.rows("validation") if "validation" in run.scored else np.array([], int)
         history = train(body, data, validation, run.recipe, state)
         for part in run.scored:
@@ -226,13 +243,11 @@ class Study:
             model.save_pretrained(folder)
             self.encoder.tokenizer.save_pretrained(folder)
             write_text(folder / "README.md", self._card(run, history))
-        if Accelerator().is_main_process:
-            forget_state(state)
 
     def _body(self, model: Any, run: Run) -> tuple[Any, TokenIds | Trunk]:
         """Return what is trained of a model, and what it is fed with."""
         if model.config.model_type not in BERT_LIKE:
-            return WholeClassifier(model, math.floor(run.layers)), self.tokens
+            return WholeClassifier(model, int(run.layers)), self.tokens
         if run.layers == self.encoder.layers:
             return FastWholeClassifier(model, self.encoder.layers), self.tokens
         return TopClassifier(model, run.layers), self._trunks[self.encoder.layers - run.layers]
@@ -245,9 +260,6 @@ class Study:
         with Accelerator().main_process_first():
             return load_trunks(self.tokens, self.encoder, layers, self.store)
 
-    def _train_rows(self, run: Run) -> np.ndarray:
-        return self._alternate(self.rows("train"), run.reviews)
-
     def _alternate(self, rows: np.ndarray, count: int) -> np.ndarray:
         """Take the first rows of each class in turn; a count of 0 takes all."""
         if not count:
@@ -256,8 +268,7 @@ class Study:
         return np.sort(rows[np.argsort(turn, kind="stable")][:count])
 
     def _dose_rows(self, run: Run) -> np.ndarray:
-        rows = self.rows("contrastive")
-        return rows[: len(take_dose(self.corpus.loc[rows], run.dose))] if run.dose else rows[:0]
+        return take_dose(self.corpus.loc[self.rows("contrastive")], run.dose).index.to_numpy()
 
     def _read(self, run: Run, folder: Path) -> Result:
         parts = [part for part in run.scored if (folder / f"{part}.npy").is_file()]
@@ -274,7 +285,7 @@ class Study:
             f"---\nbase_model: {self.encoder.name}\npipeline_tag: text-classification\n---\n\n"
             f"# {self.encoder.name}, fine-tuned ({run.name})\n\n"
             f"A sentiment classifier of the Sentigeo report. Of {self.encoder.name}, {trained} and "
-            f"the head were trained on {len(self._train_rows(run)):,} reviews and {run.dose} "
+            f"the head were trained on {len(self.train_rows(run)):,} reviews and {run.dose} "
             f"handcrafted samples; texts were cut to {self.profile.max_length} tokens "
             f"({self.profile.truncation}).\n\nClasses: {', '.join(self.classes)}. Accuracy on "
             f"{len(self.rows('validation')):,} validation reviews: "
