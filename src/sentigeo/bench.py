@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from datasets import Dataset
-from transformers import DataCollatorWithPadding, Trainer, TrainingArguments
+from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
 from sentigeo.classifier import FastWholeClassifier, TopClassifier, load_classifier
 from sentigeo.encoder import load_encoder
@@ -104,6 +104,7 @@ def _plain_epoch(
         train_dataset=Dataset.from_list(rows),
         data_collator=DataCollatorWithPadding(tokenizer),
     )  # fmt: skip
+    trainer.remove_callback(PrinterCallback)
     return trainer.train  # type: ignore[no-any-return]
 
 
