@@ -1,7 +1,6 @@
-"""The fine-tuning study: which classifiers are trained, on what, and what they answered."""
+"""The fine-tuning study: classifiers are trained as planned, and what they answered is kept."""
 
 import json
-import math
 import sys
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 from accelerate import Accelerator
 
-from sentigeo import classifier, finetune, tokens, training_state, trunk
+from sentigeo import classifier, finetune, plan, tokens, training_state, trunk
 from sentigeo import layers as layers_module
 from sentigeo.classifier import (
     FastWholeClassifier,
@@ -22,9 +21,10 @@ from sentigeo.classifier import (
 )
 from sentigeo.encoder import Encoder
 from sentigeo.evaluate import pair_consistency
-from sentigeo.finetune import Recipe, TrainingSet, predict, train
+from sentigeo.finetune import TrainingSet, predict, train
 from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_challenge, load_contrastive, take_dose
 from sentigeo.layers import BERT_LIKE
+from sentigeo.plan import Run, plan_runs
 from sentigeo.profile import Profile
 from sentigeo.progress import track
 from sentigeo.reviews import sample_test_pool
@@ -33,33 +33,8 @@ from sentigeo.tokens import TokenIds, encode_texts
 from sentigeo.training_state import History, forget_state
 from sentigeo.trunk import Trunk, load_trunks
 
-CODE = (classifier, finetune, layers_module, tokens, training_state, trunk)
+CODE = (classifier, finetune, layers_module, plan, tokens, training_state, trunk)
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
-EVERYTHING = ("validation", "test", "challenge")
-
-
-@dataclass(frozen=True)
-class Run:
-    """One classifier to train.
-
-    Attributes:
-        name: Condition it belongs to: `without`, `with`, `head_only`, `dose_<n>`; and, on fewer
-            reviews, `head`, `top` and `all`.
-        layers: Trained layers; 0 trains the head only, 1.5 one layer and half of the next.
-        dose: Handcrafted samples among the training texts.
-        reviews: Reviews to train on, the first of the training rows; 0 takes all.
-        recipe: How to train.
-        scored: Parts of the corpus that are scored; validation is scored after every epoch.
-        keep: Whether the model itself is kept as a checkpoint.
-    """
-
-    name: str
-    layers: float
-    dose: int
-    reviews: int
-    recipe: Recipe
-    scored: tuple[str, ...] = EVERYTHING
-    keep: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,41 +52,6 @@ class Result:
     history: History
     logits: dict[str, np.ndarray]
     folder: Path
-
-
-def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = True) -> list[Run]:
-    """List the runs of a profile.
-
-    Args:
-        profile: Says how deep, how often and how long to train.
-        layers: Layers of the encoder.
-        handcrafted: Whether the data have handcrafted samples; without them there is one dose, 0.
-        trunk: Whether the encoder can be cut; without that whole layers are trained, on all tokens.
-    """
-    top, last = min(profile.trained_layers, layers), min(profile.dose_layers, layers)
-    if not trunk:
-        profile = profile.model_copy(update={"token_share": 1.0})
-        top, last = math.floor(top), math.floor(last)
-    conditions, doses = {"without": 0}, [0]
-    if handcrafted:
-        conditions["with"] = profile.contrastive_samples
-        doses = profile.doses
-    runs = []
-    for seed in range(profile.headline_seeds):
-        recipe = _recipe(profile, top, layers, seed, profile.epochs)
-        runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
-        recipe = _recipe(profile, 0, layers, seed, profile.epochs)
-        runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test",)))
-    kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
-    for seed in range(profile.seeds):
-        recipe = _recipe(profile, last, layers, seed, profile.dose_epochs)
-        for dose in doses:
-            keep = (last, dose, recipe) in kept
-            runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=keep))
-    for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
-        recipe = _recipe(profile, depth, layers, 0, profile.epochs)
-        runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
-    return runs
 
 
 def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -291,14 +231,3 @@ class Study:
             f"{len(self.rows('validation')):,} validation reviews: "
             f"{history.val_accuracy[-1]:.3f}.\n\n## Training\n\n{recipe}\n"
         )
-
-
-def _recipe(profile: Profile, depth: float, layers: int, seed: int, epochs: int) -> Recipe:
-    rates: dict[float, float] = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
-    return Recipe(
-        epochs=epochs,
-        learning_rate=rates.get(depth, profile.learning_rate),
-        batch_size=profile.batch_size,
-        token_share=profile.token_share if 1 < depth < layers else 1.0,
-        seed=seed,
-    )
