@@ -12,19 +12,13 @@ from safetensors.torch import load_file
 from sentigeo.classifier import TopClassifier, WholeClassifier, load_classifier
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
-from sentigeo.finetune import (
-    Recipe,
-    TrainingSet,
-    make_batch,
-    predict,
-    train,
-)
+from sentigeo.extract import extract
+from sentigeo.finetune import Recipe, TrainingSet, predict, train
 from sentigeo.finetune import _batches as make_batches
 from sentigeo.finetune import _set_rate as set_rate
 from sentigeo.store import Store
 from sentigeo.tokens import encode_texts
 from sentigeo.training_state import forget_state
-from sentigeo.trunk import Trunk, load_trunks
 
 GOOD, BAD = ["lovely", "warm", "clever", "brilliant"], ["awful", "cold", "stupid", "boring"]
 RECIPE = Recipe(epochs=6, learning_rate=2e-2, batch_size=8, token_share=1.0, seed=0, averaging=0.5)
@@ -46,7 +40,7 @@ def toy(tiny_bert, tmp_path):
     encoder = load_encoder(str(tiny_bert))
     texts, labels = toy_texts()
     tokens = encode_texts(texts, encoder.tokenizer, 16)
-    return tokens, load_trunks(tokens, encoder, [1], Store(tmp_path / "cache"))[1], labels
+    return tokens, extract(tokens, encoder, Store(tmp_path / "cache"), [], [1])[1][1], labels
 
 
 def make_body(tiny_bert, kind, layers=1, seed=0):
@@ -104,20 +98,6 @@ def test_doses_share_batches_and_order(toy):
     assert sorted(added) == [40, 41, 42]
     other_epoch = make_batches(training_set(trunk, labels), RECIPE, 2)
     assert [b.tolist() for b in plain] != [b.tolist() for b in other_epoch]
-
-
-def test_share_of_tokens_keeps_cls_and_order():
-    hidden = np.arange(200, dtype=np.float32)[:, None]
-    trunk = Trunk(1, hidden, np.array([0, 160, 200]))
-    states, mask = make_batch(trunk, np.array([0, 1]), 0.25, np.random.default_rng(0))
-    assert states.shape == (2, 40, 1)
-    assert mask.sum(1).tolist() == [40, 32]
-    for row, start in ((0, 0), (1, 160)):
-        seen = states[row][mask[row]].ravel().numpy()
-        assert seen[0] == start
-        assert (np.diff(seen) > 0).all()
-    everything, _ = make_batch(trunk, np.array([0]))
-    assert everything.ravel().tolist() == list(range(160))
 
 
 def weights_of(body):

@@ -15,12 +15,12 @@ from transformers import (
 
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
-from sentigeo.finetune import make_batch
 from sentigeo.plan import plan_runs
 from sentigeo.profile import load_profile
 from sentigeo.reviews import load_reviews
 from sentigeo.store import Store
 from sentigeo.study import Study, build_corpus
+from sentigeo.trunk import make_batch
 
 SMALL = {
     "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "dose_epochs": 1,

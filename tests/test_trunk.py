@@ -1,24 +1,6 @@
 import numpy as np
-import pytest
-import torch
 
-from sentigeo.encoder import load_encoder
-from sentigeo.layers import feed_forward
-from sentigeo.store import Store
-from sentigeo.tokens import encode_texts
-from sentigeo.trunk import load_trunks, pad
-
-TEXTS = [
-    "a fine film",
-    "dull",
-    "long and winding but in the end worth every one of its minutes",
-    "",
-]
-
-
-@pytest.fixture(scope="module")
-def packaged():
-    return load_encoder("packaged")
+from sentigeo.trunk import join_shards, make_batch, pad, vectors_as_trunk
 
 
 def test_pad():
@@ -27,41 +9,30 @@ def test_pad():
     assert mask.tolist() == [[True, True, True], [True, False, False]]
 
 
-@pytest.mark.parametrize("model", ["packaged", "tiny"])
-def test_trunk_holds_the_models_own_hidden_states(model, packaged, tiny_bert, tmp_path):
-    encoder = packaged if model == "packaged" else load_encoder(str(tiny_bert))
-    last = encoder.layers
-    tokens = encode_texts(TEXTS, encoder.tokenizer, 12)
-    trunks = load_trunks(tokens, encoder, [0, last - 1, last], Store(tmp_path))
-    for row in range(len(TEXTS)):
-        ids = torch.from_numpy(tokens[row].astype(np.int64))[None]
-        with torch.no_grad():
-            states = encoder.model(ids, output_hidden_states=True).hidden_states
-        for layer in (0, last - 1):
-            trunk = trunks[layer]
-            found = trunk.hidden[trunk.starts[row] : trunk.starts[row + 1]]
-            assert np.allclose(found, states[layer][0].numpy(), atol=1e-5)
-        assert np.allclose(trunks[last].hidden[row], states[last][0, 0].numpy(), atol=1e-5)
-    assert trunks[last].lengths.tolist() == [1] * len(TEXTS)
-    assert trunks[0].hidden.dtype == np.float32
+def test_rows_are_found_in_their_shards():
+    # texts of 2, 1 and 3 tokens; the second shard holds text 2, then text 0
+    first, second = np.array([[10.0]]), np.array([[20.0], [21.0], [22.0], [0.0], [1.0]])
+    shards = [(np.array([1]), first), (np.array([2, 0]), second)]
+    trunk = join_shards(1, shards, np.array([2, 1, 3]), "hash")
+    assert [trunk[row].ravel().tolist() for row in range(3)] == [[0, 1], [10], [20, 21, 22]]
 
 
-@pytest.mark.parametrize("model", ["packaged", "tiny"])
-def test_trunk_in_the_middle_of_a_layer(model, packaged, tiny_bert, tmp_path):
-    encoder = packaged if model == "packaged" else load_encoder(str(tiny_bert))
-    tokens = encode_texts(TEXTS, encoder.tokenizer, 12)
-    trunks = load_trunks(tokens, encoder, [0.5, 1], Store(tmp_path))
-    middle = torch.from_numpy(np.array(trunks[0.5].hidden))
-    with torch.no_grad():
-        end = feed_forward(encoder.model.encoder.layer[0], middle)
-    assert np.allclose(end.numpy(), trunks[1].hidden, atol=1e-5)
+def test_vectors_are_texts_of_one_token():
+    trunk = vectors_as_trunk(6, np.array([[1.0, 2.0], [3.0, 4.0]], np.float32))
+    hidden, mask = make_batch(trunk, np.array([1, 0]))
+    assert hidden.tolist() == [[[3, 4]], [[1, 2]]]
+    assert mask.all()
 
 
-def test_trunk_is_computed_once(tiny_bert, tmp_path, monkeypatch):
-    encoder = load_encoder(str(tiny_bert))
-    tokens = encode_texts(TEXTS, encoder.tokenizer, 12)
-    first = load_trunks(tokens, encoder, [1], Store(tmp_path))[1].hidden
-    monkeypatch.setattr("sentigeo.trunk._compute", lambda *_: 1 / 0)
-    assert np.array_equal(load_trunks(tokens, encoder, [1], Store(tmp_path))[1].hidden, first)
-    with pytest.raises(ZeroDivisionError):
-        load_trunks(encode_texts(TEXTS[:2], encoder.tokenizer, 12), encoder, [1], Store(tmp_path))
+def test_share_of_tokens_keeps_cls_and_order():
+    hidden = np.arange(200, dtype=np.float32)[:, None]
+    trunk = join_shards(1, [(np.array([0, 1]), hidden)], np.array([160, 40]), "hash")
+    states, mask = make_batch(trunk, np.array([0, 1]), 0.25, np.random.default_rng(0))
+    assert states.shape == (2, 40, 1)
+    assert mask.sum(1).tolist() == [40, 32]
+    for row, start in ((0, 0), (1, 160)):
+        seen = states[row][mask[row]].ravel().numpy()
+        assert seen[0] == start
+        assert (np.diff(seen) > 0).all()
+    everything, _ = make_batch(trunk, np.array([0]))
+    assert everything.ravel().tolist() == list(range(160))

@@ -16,13 +16,14 @@ from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, Trai
 
 from sentigeo.classifier import FastWholeClassifier, TopClassifier, load_classifier
 from sentigeo.encoder import load_encoder
+from sentigeo.extract import extract
 from sentigeo.finetune import Recipe, TrainingSet, train_epoch
 from sentigeo.profile import Profile
 from sentigeo.progress import track
 from sentigeo.reviews import load_reviews
 from sentigeo.store import Store, write_text
 from sentigeo.tokens import TokenIds, encode_texts
-from sentigeo.trunk import Trunk, load_trunks
+from sentigeo.trunk import Trunk
 
 REVIEWS = 192
 REPEATS = 3
@@ -46,9 +47,8 @@ def run_bench(profile: Profile, target: Path, count: int = REVIEWS) -> dict[str,
     )
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        trunks = load_trunks(
-            tokens, encoder, [encoder.layers - 1, encoder.layers - 2], Store(Path(folder))
-        )
+        below = [encoder.layers - 1, encoder.layers - 2]
+        _, trunks = extract(tokens, encoder, Store(Path(folder)), kinds=[], keep=below)
         trunk_seconds = time.perf_counter() - began
         contestants = {
             "plain": _plain_epoch(profile, tokens, labels, classes, encoder.tokenizer, folder),

@@ -1,6 +1,5 @@
 """Training a classifier: head only, top layers on a cached trunk, or all layers."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from sentigeo.errors import UserError
 from sentigeo.tokens import TokenIds, token_batches
 from sentigeo.training_state import History, MovingAverage, load_state, save_state
-from sentigeo.trunk import Trunk, pad
+from sentigeo.trunk import Trunk, make_batch
 
-FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
 EVALUATION_TOKENS = 6144
 
 
@@ -173,46 +171,6 @@ def predict(
             found = body(inputs.to(accelerator.device), mask.to(accelerator.device))
             logits[[place[row] for row in batch]] = found
     return np.asarray(accelerator.reduce(logits, "sum").cpu().numpy())
-
-
-def make_batch(
-    source: TokenIds | Trunk,
-    rows: np.ndarray,
-    share: float = 1.0,
-    rng: np.random.Generator | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Stack rows into a batch.
-
-    Args:
-        source: Token ids, or a trunk's hidden states.
-        rows: Rows of the batch.
-        share: Share of a text's hidden states to draw; [CLS] always stays.
-        rng: Draws them.
-
-    Returns:
-        (b, w) token ids or (b, w, d) hidden states; and a (b, w) mask that is true at tokens.
-    """
-    if isinstance(source, TokenIds):
-        return pad([source[row] for row in rows], source.padding)
-    places = [_draw_tokens(int(source.lengths[row]), share, rng) for row in rows]
-    width = max(len(place) for place in places)
-    hidden = torch.zeros(len(rows), width, source.hidden.shape[1])
-    mask = torch.zeros(len(rows), width, dtype=torch.bool)
-    target = hidden.numpy()
-    for position, (row, place) in enumerate(zip(rows, places, strict=True)):
-        begin, end = source.starts[row], source.starts[row + 1]
-        text = source.hidden[begin:end]
-        target[position, : len(place)] = text if len(place) == len(text) else text[place]
-        mask[position, : len(place)] = True
-    return hidden, mask
-
-
-def _draw_tokens(length: int, share: float, rng: np.random.Generator | None) -> np.ndarray:
-    count = min(length, max(FEWEST_TOKENS, math.ceil(share * length)))
-    if rng is None or count == length:
-        return np.arange(length)
-    others = rng.choice(length - 1, count - 1, replace=False) + 1
-    return np.concatenate([[0], np.sort(others)])
 
 
 def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:

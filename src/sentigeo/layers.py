@@ -1,16 +1,19 @@
-"""One layer of a BERT-like encoder, evaluated for all tokens or for [CLS] alone.
+"""The layers of an encoder, evaluated for all tokens or for [CLS] alone, and their pooling.
 
-Both give what the layer itself gives, with less work. All tokens: one matrix product instead of
-three yields queries, keys and values. [CLS] alone, where nothing else of a last layer is read: not
-even keys and values are projected, since q'(W_k x) = (W_k'q)'x, and a weighted sum of W_v x is W_v
-applied to the weighted sum of x.
+For BERT-like encoders both give what the layer itself gives, with less work. All tokens: one matrix
+product instead of three yields queries, keys and values. [CLS] alone, where nothing else of a last
+layer is read: not even keys and values are projected, since q'(W_k x) = (W_k'q)'x, and a weighted
+sum of W_v x is W_v applied to the weighted sum of x.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from sentigeo.vectors import Pooling
 
 # Models whose layers are BERT's own; all others are run as they are, without a cached trunk.
 BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert"}
@@ -77,3 +80,43 @@ def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
     mixed = torch.einsum("bhd,hsd->bhs", weights @ hidden, value)
     mixed = mixed + weights.sum(-1, keepdim=True) * attention.value.bias.view(heads, size)
     return feed_forward(layer, layer.attention.output(mixed.flatten(1), first))
+
+
+def hidden_states(
+    model: Any, inputs: Tensor, mask: Tensor, start: float, top: float, cls_at_top: bool
+) -> Iterator[tuple[float, Tensor]]:
+    """Yield the hidden states after every half layer, and compute no more than is asked for.
+
+    Args:
+        model: An encoder; if it is not BERT-like, it is run whole, and only whole layers come.
+        inputs: (b, w) token ids, or the (b, w, d) states of layer `start` to go on from.
+        mask: (b, w) true where there is a token.
+        start: 0 for token ids.
+        top: The last layer that is needed.
+        cls_at_top: Whether only the first token of that layer is; the others are left out.
+    """
+    if model.config.model_type not in BERT_LIKE:
+        found = model(inputs, attention_mask=mask.long(), output_hidden_states=True)
+        yield from ((float(number), states) for number, states in enumerate(found.hidden_states))
+        return
+    states = inputs
+    if inputs.ndim == 2:
+        states = model.embeddings(inputs)
+        yield 0.0, states
+    for step in range(int(2 * start), int(2 * top)):
+        layer = model.encoder.layer[step // 2]
+        if cls_at_top and step == 2 * top - 2:
+            yield top, attend_from_cls(layer, states, mask)[:, None]
+            return
+        states = feed_forward(layer, states) if step % 2 else attend(layer, states, mask)
+        yield (step + 1) / 2, states
+
+
+def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """Reduce (b, w, d) hidden states with a (b, w) mask to (b, d) vectors."""
+    if pooling == "cls":
+        return states[:, 0]
+    if pooling == "max":
+        return states.masked_fill(~mask[..., None], float("-inf")).amax(dim=1)
+    weights = mask.to(states.dtype)
+    return torch.einsum("bwd,bw->bd", states, weights) / weights.sum(dim=1, keepdim=True)

@@ -20,8 +20,10 @@ NOTE_VARIABLE = "SENTIGEO_NOTE"  # the file in which a notebook says how far its
 T = TypeVar("T")
 
 
-def track(items: Sequence[T], name: str, weights: Sequence[int] | None = None) -> Iterator[T]:
-    """Yield items and show how far they are, with the time left.
+def track(
+    items: Sequence[T], name: str, weights: Sequence[int] | None = None, unit: str = "it"
+) -> Iterator[T]:
+    """Yield items and show how far they are, at what rate, and the time left.
 
     In a running report the notebook stays clean: it leaves a note, which the runner shows.
     Elsewhere a bar is drawn in a terminal or in JupyterLab.
@@ -30,19 +32,25 @@ def track(items: Sequence[T], name: str, weights: Sequence[int] | None = None) -
         items: What to go through.
         name: What is being done.
         weights: How much work each item is; one unit each by default.
+        unit: What the weights count.
     """
     weights = weights or [1] * len(items)
     note = os.environ.get(NOTE_VARIABLE)
     quiet = note is not None or not (sys.stderr.isatty() or get_ipython())
     began, done = time.monotonic(), 0
-    with auto_tqdm(total=sum(weights), desc=name, unit_scale=True, disable=quiet) as bar:
+    with auto_tqdm(
+        total=sum(weights), desc=name, unit=f" {unit}", unit_scale=True, disable=quiet
+    ) as bar:
         for item, weight in zip(items, weights, strict=True):
             yield item
             bar.update(weight)
             done += weight
             if note:
-                left = (time.monotonic() - began) * (sum(weights) - done) / done
-                write_text(Path(note), f"{name} {done / sum(weights):.0%}, {left:.0f} s left")
+                rate = done / (time.monotonic() - began)
+                left = (sum(weights) - done) / rate
+                speed = "" if unit == "it" else f", {rate:,.0f} {unit}/s"
+                share = done / sum(weights)
+                write_text(Path(note), f"{name} {share:.0%}{speed}, {left:.0f} s left")
 
 
 class RunProgress:

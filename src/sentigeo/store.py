@@ -44,12 +44,7 @@ class Store:
         Returns:
             Read-only arrays by name, memory-mapped.
         """
-
-        def fill(folder: Path) -> None:
-            for name, array in compute().items():
-                np.save(folder / f"{name}.npy", array, allow_pickle=False)
-
-        folder = self.folder(kind, key, fill)
+        folder = self.folder(kind, key, lambda part: save_arrays(part, compute()))
         return {path.stem: load_array(path) for path in sorted(folder.glob("*.npy"))}
 
     def folder(self, kind: str, key: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
@@ -60,16 +55,26 @@ class Store:
             key: Everything its files depend on, as JSON values.
             fill: Writes the files into the empty folder it is given.
         """
+        return self.find(kind, key) or self.put(kind, key, fill)
+
+    def find(self, kind: str, key: Mapping[str, Any]) -> Path | None:
+        """Return the folder stored under a key, if there is one; a damaged one is removed."""
         folder = self.place(kind, key)
-        if folder.is_dir():
-            if _is_whole(folder):
-                return folder
-            warnings.warn(
-                f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again.",
-                CacheNotice,
-                stacklevel=2,
-            )
-            shutil.rmtree(folder)
+        if not folder.is_dir():
+            return None
+        if is_whole(folder):
+            return folder
+        warnings.warn(
+            f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again.",
+            CacheNotice,
+            stacklevel=3,
+        )
+        shutil.rmtree(folder)
+        return None
+
+    def put(self, kind: str, key: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
+        """Have a folder filled and store it under a key; arguments as for `folder`."""
+        folder = self.place(kind, key)
         _write_entry(folder, key, fill)
         return folder
 
@@ -103,6 +108,12 @@ def write_text(path: Path, text: str) -> None:
     part.replace(path)
 
 
+def save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as `<name>.npy` files."""
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+
 def load_array(path: Path) -> np.ndarray:
     """Memory-map a `.npy` file; an array that would have to be unpickled is refused."""
     array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -133,7 +144,7 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(part, ignore_errors=True)
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
     """Tell whether every byte of an entry is as it was written.
 
     An entry that cannot be read for another reason, such as its permissions, is left alone.

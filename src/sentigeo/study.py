@@ -1,8 +1,9 @@
 """The fine-tuning study: classifiers are trained as planned, and what they answered is kept."""
 
 import json
+import math
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 from accelerate import Accelerator
 
 from sentigeo import classifier, finetune, plan, tokens, training_state, trunk
+from sentigeo import extract as extract_module
 from sentigeo import layers as layers_module
 from sentigeo.classifier import (
     FastWholeClassifier,
@@ -19,8 +21,9 @@ from sentigeo.classifier import (
     WholeClassifier,
     load_classifier,
 )
-from sentigeo.encoder import Encoder
+from sentigeo.encoder import Encoder, load_encoder
 from sentigeo.evaluate import pair_consistency
+from sentigeo.extract import extract
 from sentigeo.finetune import TrainingSet, predict, train
 from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_challenge, load_contrastive, take_dose
 from sentigeo.layers import BERT_LIKE
@@ -31,9 +34,10 @@ from sentigeo.reviews import sample_test_pool
 from sentigeo.store import Store, code_version, hash_json, load_array, write_text
 from sentigeo.tokens import TokenIds, encode_texts
 from sentigeo.training_state import History, forget_state
-from sentigeo.trunk import Trunk, load_trunks
+from sentigeo.trunk import Trunk, vectors_as_trunk
+from sentigeo.vectors import POOLINGS, Kind, Vectors
 
-CODE = (classifier, finetune, layers_module, plan, tokens, training_state, trunk)
+CODE = (classifier, extract_module, finetune, layers_module, plan, tokens, training_state, trunk)
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
 
 
@@ -96,14 +100,14 @@ class Study:
             self.corpus["text"].tolist(), encoder.tokenizer, profile.max_length, profile.truncation
         )
         handcrafted = self.classes == HANDCRAFTED_CLASSES
-        trunk = encoder.model.config.model_type in BERT_LIKE
-        self.runs = plan_runs(profile, encoder.layers, handcrafted, trunk)
+        self._has_trunk = encoder.model.config.model_type in BERT_LIKE
+        self.runs = plan_runs(profile, encoder.layers, handcrafted, self._has_trunk)
         samples = self.corpus[self.corpus["part"] == "contrastive"]
         take_dose(samples, max(run.dose for run in self.runs))  # too large a dose is said at once
         self.data_key = {
             "encoder": encoder.sha256,
             "source": profile.model,
-            "texts": hash_json([self.tokens.ids.tolist(), self.tokens.starts.tolist()]),
+            "texts": self.tokens.sha256,
             "labels": hash_json([self.labels.tolist(), self.corpus["part"].tolist()]),
             "classes": self.classes,
             "code": code_version(*CODE, sys.modules[__name__]),
@@ -122,6 +126,8 @@ class Study:
     def results(self) -> list[Result]:
         """Return the results of all runs, training those that are not in the cache."""
         accelerator = Accelerator()
+        if not all(self.store.place("finetune", self._key(run)).is_dir() for run in self.runs):
+            _ = self._extraction  # first, with a progress display of its own
         weights = [self._cost(run) for run in self.runs]
         found: list[Result] = []
         for run in track(self.runs, "fine-tuning", weights):
@@ -131,6 +137,22 @@ class Study:
                 forget_state(self.store.place("training", self._key(run)))
             found.append(self._read(run, folder))
         return found
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of all texts before fine-tuning."""
+        return self._extraction[0]
+
+    def tuned_vectors(self, result: Result) -> Vectors:
+        """Return the vectors of all texts after fine-tuning; only changed layers are computed."""
+        source: TokenIds | Trunk = self.tokens
+        lowest = 0
+        if self._has_trunk and 0 < result.run.layers < self.encoder.layers:
+            source = self._trunk(result.run)
+            lowest = math.floor(source.layer) + 1
+        tuned = load_encoder(str(result.folder))
+        kinds = _all_kinds(lowest, self.encoder.layers)
+        return replace(extract(source, tuned, self.store, kinds)[0], below=self.vectors)
 
     def truth(self, part: str) -> np.ndarray:
         """Return the (n,) true classes of a part."""
@@ -186,19 +208,25 @@ class Study:
 
     def _body(self, model: Any, run: Run) -> tuple[Any, TokenIds | Trunk]:
         """Return what is trained of a model, and what it is fed with."""
-        if model.config.model_type not in BERT_LIKE:
+        if not self._has_trunk:
             return WholeClassifier(model, int(run.layers)), self.tokens
         if run.layers == self.encoder.layers:
             return FastWholeClassifier(model, self.encoder.layers), self.tokens
-        return TopClassifier(model, run.layers), self._trunks[self.encoder.layers - run.layers]
+        return TopClassifier(model, run.layers), self._trunk(run)
+
+    def _trunk(self, run: Run) -> Trunk:
+        """Return the hidden states that a run's trained part starts from."""
+        vectors, trunks = self._extraction
+        if run.layers == 0:
+            return vectors_as_trunk(self.encoder.layers, vectors.matrix())
+        return trunks[self.encoder.layers - run.layers]
 
     @cached_property
-    def _trunks(self) -> dict[float, Trunk]:
-        """The trunks below all depths of the plan, computed in one pass by one process."""
-        depths = {run.layers for run in self.runs if run.layers < self.encoder.layers}
-        layers = sorted(self.encoder.layers - depth for depth in depths)
-        with Accelerator().main_process_first():
-            return load_trunks(self.tokens, self.encoder, layers, self.store)
+    def _extraction(self) -> tuple[Vectors, dict[float, Trunk]]:
+        """Every layer's vectors and the trunks below all depths of the plan, from one pass."""
+        top = self.encoder.layers
+        kept = {top - run.layers for run in self.runs if 0 < run.layers < top and self._has_trunk}
+        return extract(self.tokens, self.encoder, self.store, _all_kinds(0, top), sorted(kept))
 
     def _alternate(self, rows: np.ndarray, count: int) -> np.ndarray:
         """Take the first rows of each class in turn; a count of 0 takes all."""
@@ -231,3 +259,7 @@ class Study:
             f"{len(self.rows('validation')):,} validation reviews: "
             f"{history.val_accuracy[-1]:.3f}.\n\n## Training\n\n{recipe}\n"
         )
+
+
+def _all_kinds(lowest: int, highest: int) -> list[Kind]:
+    return [(layer, pooling) for layer in range(lowest, highest + 1) for pooling in POOLINGS]

@@ -1,7 +1,9 @@
-"""Texts to token ids, and rows to batches of similar length."""
+"""Texts to token ids, whole, cut or in windows; and rows to batches of similar length."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +12,7 @@ from sentigeo.errors import UserError
 
 Truncation = Literal["head", "head+tail"]
 HEAD_SHARE = 0.25  # of the budget, where the middle of a long text is left out
+TOKENIZED_AT_ONCE = 1000  # texts; their ids take much more memory as lists than as an array
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,13 @@ class TokenIds:
         """(n,) tokens of each text."""
         return np.diff(self.starts)
 
+    @cached_property
+    def sha256(self) -> str:
+        """Hash over all ids and where texts begin."""
+        digest = hashlib.sha256(self.ids.tobytes())
+        digest.update(self.starts.tobytes())
+        return digest.hexdigest()
+
     def __getitem__(self, row: int) -> np.ndarray:
         return self.ids[self.starts[row] : self.starts[row + 1]]
 
@@ -49,23 +59,44 @@ def encode_texts(
         max_length: Token budget of a text, special tokens included.
         truncation: What to keep of a text beyond its budget.
     """
-    if max_length > tokenizer.model_max_length:
-        raise UserError(
-            f"max_length is {max_length}, but the encoder reads at most "
-            f"{tokenizer.model_max_length} tokens."
-        )
-    before, after = _special_tokens(tokenizer)
-    room = max_length - len(before) - len(after)
-    encoded = tokenizer(
-        list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False,
-        return_attention_mask=False, return_token_type_ids=False,
-    )["input_ids"]  # fmt: skip
+    before, after, room = _frame(tokenizer, max_length, "max_length")
     head = int(room * HEAD_SHARE) if truncation == "head+tail" else room
-    cut = [i if len(i) <= room else i[:head] + i[len(i) - (room - head) :] for i in encoded]
-    rows = [before + ids + after for ids in cut]
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    flat = np.fromiter((i for row in rows for i in row), np.int32, starts[-1])
-    return TokenIds(flat, starts, tokenizer.pad_token_id)
+    rows = (
+        before + (ids if len(ids) <= room else ids[:head] + ids[len(ids) - (room - head) :]) + after
+        for ids in _tokenize(texts, tokenizer)
+    )
+    return _join(rows, tokenizer)
+
+
+def window_texts(
+    texts: Sequence[str], tokenizer: Any, window: int, overlap: int
+) -> tuple[TokenIds, np.ndarray]:
+    """Tokenize texts once, each cut into overlapping windows that together hold all of it.
+
+    Args:
+        texts: n texts.
+        tokenizer: A fast tokenizer.
+        window: Most tokens of a window, its own special tokens included.
+        overlap: Tokens that a window shares with the one before.
+
+    Returns:
+        The token ids of all windows, a row each, and the (windows,) text each belongs to.
+    """
+    before, after, room = _frame(tokenizer, window, "window")
+    if not 0 <= overlap < room:
+        raise UserError(
+            f"The overlap of {overlap} tokens does not fit a window with room for {room}."
+        )
+    owners: list[int] = []
+
+    def rows() -> Iterator[list[int]]:
+        for text, ids in enumerate(_tokenize(texts, tokenizer)):
+            for start in range(0, max(1, len(ids) - overlap), room - overlap):
+                owners.append(text)
+                yield before + ids[start : start + room] + after
+
+    windows = _join(rows(), tokenizer)
+    return windows, np.array(owners, dtype=np.int64)
 
 
 def token_batches(
@@ -96,9 +127,45 @@ def token_batches(
     return batches if rng is None else [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the special tokens that this tokenizer puts before and after a text."""
+def _frame(tokenizer: Any, length: int, name: str) -> tuple[list[int], list[int], int]:
+    """Return the special tokens before and after a text, and the room that a length leaves it."""
+    if length > tokenizer.model_max_length:
+        raise UserError(
+            f"{name} is {length}, but the encoder reads at most "
+            f"{tokenizer.model_max_length} tokens."
+        )
     probe = tokenizer("a", add_special_tokens=False)["input_ids"]
     whole = tokenizer("a")["input_ids"]
     begin = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
-    return whole[:begin], whole[begin + len(probe) :]
+    before, after = whole[:begin], whole[begin + len(probe) :]
+    room = length - len(before) - len(after)
+    if room < 1:
+        raise UserError(f"{name} is {length}, which leaves no room between the special tokens.")
+    return before, after, room
+
+
+def _tokenize(texts: Sequence[str], tokenizer: Any) -> Iterator[list[int]]:
+    """Yield the token ids of each text, without special tokens, nothing cut."""
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"Text {number + 1} is not a text but {text!r}.")
+    for start in range(0, len(texts), TOKENIZED_AT_ONCE):
+        part = [_repair(text) for text in texts[start : start + TOKENIZED_AT_ONCE]]
+        yield from tokenizer(
+            part, add_special_tokens=False, truncation=False, padding=False, verbose=False,
+            return_attention_mask=False, return_token_type_ids=False,
+        )["input_ids"]  # fmt: skip
+
+
+def _repair(text: str) -> str:
+    """Replace halves of surrogate pairs, which no tokenizer can read."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _join(rows: Iterable[list[int]], tokenizer: Any) -> TokenIds:
+    """Lay rows of token ids end to end."""
+    parts = [np.array(row, dtype=np.int32) for row in rows]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    ids = np.concatenate([np.empty(0, np.int32), *parts])
+    return TokenIds(ids, starts, tokenizer.pad_token_id)

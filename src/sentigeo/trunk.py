@@ -1,23 +1,16 @@
-"""The frozen trunk: hidden states of the lower layers, computed once and shared by every run."""
+"""The frozen trunk: hidden states of a lower layer, computed once and shared by every run."""
 
-import sys
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from sentigeo import layers as layers_module
-from sentigeo import tokens as tokens_module
-from sentigeo.encoder import Encoder
-from sentigeo.layers import attend, attend_from_cls, feed_forward
-from sentigeo.progress import track
-from sentigeo.store import Store, code_version, hash_json, load_array
-from sentigeo.tokens import TokenIds, token_batches
+from sentigeo.tokens import TokenIds
 
-BATCH_TOKENS = 3072  # activations of this many tokens stay in the processor's cache
+FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
 
 
 @dataclass(frozen=True)
@@ -26,89 +19,81 @@ class Trunk:
 
     Attributes:
         layer: Which layer's output; 0 is the embeddings, 4.5 the attention half of the fifth layer.
-        hidden: (t, d) float32, memory-mapped, texts end to end; for the last layer only [CLS].
-        starts: (n + 1,) where each text begins.
+        shards: (t, d) float32 each, memory-mapped, texts end to end.
+        shard: (n,) shard of each text.
+        begins: (n,) where each text begins in its shard.
+        lengths: (n,) tokens of each text.
+        sha256: Hash over what the states depend on.
     """
 
     layer: float
-    hidden: np.ndarray
-    starts: np.ndarray
+    shards: Sequence[np.ndarray]
+    shard: np.ndarray
+    begins: np.ndarray
+    lengths: np.ndarray
+    sha256: str
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """(n,) tokens of each text."""
-        return np.diff(self.starts)
+    def __getitem__(self, row: int) -> np.ndarray:
+        begin, shard = self.begins[row], self.shards[self.shard[row]]
+        return np.asarray(shard[begin : begin + self.lengths[row]])
 
 
-def load_trunks(
-    tokens: TokenIds, encoder: Encoder, layers: Sequence[float], store: Store
-) -> dict[float, Trunk]:
-    """Return the trunks at some layers of a BERT-like encoder; one pass computes all of them.
+def join_shards(
+    layer: float, shards: Sequence[tuple[np.ndarray, np.ndarray]], lengths: np.ndarray, sha256: str
+) -> Trunk:
+    """Make a trunk of shards.
 
-    Of the last layer only [CLS] is kept, for nothing else of it is read.
+    Args:
+        layer: Layer of the hidden states.
+        shards: Rows (b,) and hidden states (t, d) of each, rows in the order of their states.
+        lengths: (n,) tokens of each text.
+        sha256: Hash over what the states depend on.
     """
-    key = {
-        "encoder": encoder.sha256,
-        "tokens": hash_json([tokens.ids.tolist(), tokens.starts.tolist()]),
-        "layers": sorted(layers),
-        "code": code_version(sys.modules[__name__], tokens_module, layers_module),
-    }
-    folder = store.folder("trunk", key, lambda part: _compute(tokens, encoder, layers, part))
-    ends = np.arange(len(tokens.starts))
-    return {
-        layer: Trunk(
-            layer,
-            load_array(folder / f"layer_{layer:g}.npy"),
-            ends if layer == encoder.layers else tokens.starts,
-        )
-        for layer in layers
-    }
+    shard, begins = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
+    for number, (rows, _) in enumerate(shards):
+        shard[rows] = number
+        begins[rows] = np.cumsum(lengths[rows]) - lengths[rows]
+    return Trunk(layer, [hidden for _, hidden in shards], shard, begins, lengths, sha256)
 
 
-@torch.inference_mode()
-def _compute(tokens: TokenIds, encoder: Encoder, layers: Sequence[float], folder: Path) -> None:
-    """Write each layer's hidden states to `layer_<l>.npy`, one batch at a time."""
-    rows = {layer: len(tokens.ids) for layer in layers}
-    if encoder.layers in rows:
-        rows[encoder.layers] = len(tokens.lengths)
-    arrays = {
-        layer: np.lib.format.open_memmap(
-            folder / f"layer_{layer:g}.npy", "w+", np.float32, (count, encoder.width)
-        )
-        for layer, count in rows.items()
-    }
-    batches = token_batches(np.arange(len(tokens.lengths)), tokens.lengths, BATCH_TOKENS)
-    for batch in track(batches, "trunk", weights=[int(tokens.lengths[b].sum()) for b in batches]):
-        ids, mask = pad([tokens[row] for row in batch], tokens.padding)
-        states = _run_layers(encoder.model, ids, mask, min(max(layers), encoder.layers - 1))
-        for layer, array in arrays.items():
-            if layer == encoder.layers:
-                last = encoder.model.encoder.layer[-1]
-                array[batch] = attend_from_cls(last, states[layer - 1], mask).numpy()
-                continue
-            found = states[layer].numpy()
-            for position, row in enumerate(batch):
-                begin, end = tokens.starts[row], tokens.starts[row + 1]
-                array[begin:end] = found[position, : end - begin]
-    for array in arrays.values():
-        array.flush()
+def vectors_as_trunk(layer: int, vectors: np.ndarray) -> Trunk:
+    """Make a trunk whose texts are one token long: (n, d) vectors for a head to train on."""
+    count = len(vectors)
+    return Trunk(layer, [vectors], np.zeros(count, int), np.arange(count), np.ones(count, int), "")
 
 
-def _run_layers(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, last: float
-) -> dict[float, torch.Tensor]:
-    """Return the hidden states after every half layer up to `last`, and compute no more."""
-    states = {0.0: model.embeddings(ids)}
-    for step in range(int(2 * last)):
-        layer = model.encoder.layer[step // 2]
-        below = states[step / 2]
-        states[(step + 1) / 2] = (
-            feed_forward(layer, below) if step % 2 else attend(layer, below, mask)
-        )
-    return states
+def make_batch(
+    source: TokenIds | Trunk,
+    rows: np.ndarray,
+    share: float = 1.0,
+    rng: np.random.Generator | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Stack rows into a batch.
+
+    Args:
+        source: Token ids, or a trunk's hidden states.
+        rows: Rows of the batch.
+        share: Share of a text's hidden states to draw; [CLS] always stays.
+        rng: Draws them.
+
+    Returns:
+        (b, w) token ids or (b, w, d) hidden states; and a (b, w) mask that is true at tokens.
+    """
+    if isinstance(source, TokenIds):
+        return pad([source[row] for row in rows], source.padding)
+    places = [_draw_tokens(int(source.lengths[row]), share, rng) for row in rows]
+    width = max(len(place) for place in places)
+    hidden = torch.zeros(len(rows), width, source.shards[0].shape[1])
+    mask = torch.zeros(len(rows), width, dtype=torch.bool)
+    target = hidden.numpy()
+    for position, (row, place) in enumerate(zip(rows, places, strict=True)):
+        text = source[row]
+        target[position, : len(place)] = text if len(place) == len(text) else text[place]
+        mask[position, : len(place)] = True
+    return hidden, mask
 
 
-def pad(rows: Sequence[np.ndarray], filling: int) -> tuple[torch.Tensor, torch.Tensor]:
+def pad(rows: Sequence[np.ndarray], filling: int) -> tuple[Tensor, Tensor]:
     """Stack rows of token ids into a (b, w) tensor and a (b, w) mask that is true at tokens."""
     width = max(len(row) for row in rows)
     ids = torch.full((len(rows), width), filling, dtype=torch.long)
@@ -117,3 +102,11 @@ def pad(rows: Sequence[np.ndarray], filling: int) -> tuple[torch.Tensor, torch.T
         ids[position, : len(row)] = torch.from_numpy(row.astype(np.int64))
         mask[position, : len(row)] = True
     return ids, mask
+
+
+def _draw_tokens(length: int, share: float, rng: np.random.Generator | None) -> np.ndarray:
+    count = min(length, max(FEWEST_TOKENS, math.ceil(share * length)))
+    if rng is None or count == length:
+        return np.arange(length)
+    others = rng.choice(length - 1, count - 1, replace=False) + 1
+    return np.concatenate([[0], np.sort(others)])

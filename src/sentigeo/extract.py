@@ -1,0 +1,173 @@
+"""One pass of an encoder over texts, in shards that survive an interruption."""
+
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from sentigeo import layers as layers_module
+from sentigeo import tokens as tokens_module
+from sentigeo import trunk as trunk_module
+from sentigeo.encoder import Encoder
+from sentigeo.errors import UserError
+from sentigeo.layers import BERT_LIKE, hidden_states, pool
+from sentigeo.progress import track
+from sentigeo.store import Store, code_version, hash_json, load_array, save_arrays
+from sentigeo.tokens import TokenIds, token_batches
+from sentigeo.trunk import Trunk, join_shards, make_batch
+from sentigeo.vectors import Kind, Vectors
+
+BATCH_TOKENS = 2048  # activations of this many tokens stay near the processor
+SHARD_TOKENS = 65_536  # work that is lost at most when a run is killed
+
+Batch = tuple[np.ndarray, dict[float, np.ndarray]]
+
+
+def extract(
+    source: TokenIds | Trunk,
+    encoder: Encoder,
+    store: Store,
+    kinds: Sequence[Kind],
+    keep: Sequence[float] = (),
+) -> tuple[Vectors, dict[float, Trunk]]:
+    """Run an encoder once over texts; return pooled vectors and the trunks of some layers.
+
+    Shards already in the store are not computed again, and processes share the others.
+
+    Args:
+        source: Token ids, or the trunk that the encoder's upper layers start from.
+        encoder: The encoder.
+        store: Where shards are kept, with their rows and checksums.
+        kinds: Layers and poolings.
+        keep: Layers, or halves of them, whose hidden states of all tokens are kept as a trunk.
+    """
+    accelerator = Accelerator()
+    if encoder.model.config.model_type not in BERT_LIKE and (keep or isinstance(source, Trunk)):
+        raise UserError(f"A {encoder.model.config.model_type} model has no cached trunk.")
+    encoder.model.to(accelerator.device)
+    shards = _plan_shards(source.lengths)
+    base = {
+        "encoder": encoder.sha256,
+        "source": source.sha256,
+        "code": code_version(sys.modules[__name__], tokens_module, layers_module, trunk_module),
+    }
+    keys = [_shard_keys(base, np.concatenate(shard), kinds, keep) for shard in shards]
+    missing = [i for i, key in enumerate(keys) if not _is_stored(store, key)]
+    mine = missing[accelerator.process_index :: accelerator.num_processes]
+    work = [int(source.lengths[np.concatenate(shards[i])].sum()) for i in mine]
+    for i in track(mine, "reading", work, unit="tokens"):
+        run = _batch_runner(source, encoder, kinds, keep, accelerator.device)
+        _store_shard(store, keys[i], shards[i], _run_batches(run, shards[i], accelerator.device))
+    accelerator.wait_for_everyone()
+    folders = [store.place("vectors", key["vectors"]) for key in keys]
+    vectors = Vectors(len(source.lengths), encoder.layers, tuple(kinds), tuple(folders))
+    rows = [load_array(folder / "rows.npy") for folder in folders]
+    trunks = {
+        layer: join_shards(
+            layer,
+            [
+                (own, load_array(store.place("hidden", key[f"{layer:g}"]) / "hidden.npy"))
+                for own, key in zip(rows, keys, strict=True)
+            ],
+            source.lengths,
+            hash_json({**base, "layer": layer}),
+        )
+        for layer in keep
+    }
+    return vectors, trunks
+
+
+def _batch_runner(
+    source: TokenIds | Trunk,
+    encoder: Encoder,
+    kinds: Sequence[Kind],
+    keep: Sequence[float],
+    device: torch.device,
+) -> Callable[[np.ndarray], Batch]:
+    """Return a function from the rows of a batch to its (b, k, d) vectors and kept states."""
+    top = max([layer for layer, _ in kinds] + list(keep), default=0)
+    start = source.layer if isinstance(source, Trunk) else 0.0
+    cls_at_top = top not in keep and {p for layer, p in kinds if layer == top} == {"cls"}
+
+    @torch.inference_mode()
+    def run(rows: np.ndarray) -> Batch:
+        inputs, mask = (part.to(device) for part in make_batch(source, rows))
+        found: dict[Kind, Tensor] = {}
+        hidden: dict[float, np.ndarray] = {}
+        for layer, states in hidden_states(encoder.model, inputs, mask, start, top, cls_at_top):
+            found |= {kind: pool(states, mask, kind[1]) for kind in kinds if kind[0] == layer}
+            if layer in keep:
+                hidden[layer] = states[mask].cpu().numpy()
+        empty = torch.zeros(len(rows), 0, encoder.width)
+        vectors = torch.stack([found[kind] for kind in kinds], dim=1) if kinds else empty
+        return vectors.cpu().numpy(), hidden
+
+    return run
+
+
+def _run_batches(
+    run: Callable[[np.ndarray], Batch], batches: list[np.ndarray], device: torch.device
+) -> list[Batch]:
+    """Run batches; on a CPU each core takes batches of its own, which wastes less than sharing."""
+    if device.type != "cpu":
+        return [run(batch) for batch in batches]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as workers:
+            return list(workers.map(run, batches))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _plan_shards(lengths: np.ndarray) -> list[list[np.ndarray]]:
+    """Group batches of similar length into shards, longest texts first."""
+    batches = token_batches(np.arange(len(lengths)), lengths, BATCH_TOKENS)[::-1]
+    shards: list[list[np.ndarray]] = []
+    room = 0
+    for batch in batches:
+        size = int(lengths[batch].sum())
+        if size > room:
+            shards.append([])
+            room = SHARD_TOKENS
+        shards[-1].append(batch)
+        room -= size
+    return shards
+
+
+def _shard_keys(
+    base: dict[str, Any], rows: np.ndarray, kinds: Sequence[Kind], keep: Sequence[float]
+) -> dict[str, dict[str, Any]]:
+    """Return the store's keys of a shard: its vectors, and the states of each kept layer."""
+    own = {**base, "rows": hash_json(rows.tolist())}
+    keys = {"vectors": {**own, "kinds": [list(kind) for kind in kinds]}}
+    return keys | {f"{layer:g}": {**own, "layer": layer} for layer in keep}
+
+
+def _is_stored(store: Store, keys: dict[str, dict[str, Any]]) -> bool:
+    return all(
+        store.find("vectors" if name == "vectors" else "hidden", key) for name, key in keys.items()
+    )
+
+
+def _store_shard(
+    store: Store, keys: dict[str, dict[str, Any]], batches: list[np.ndarray], found: list[Batch]
+) -> None:
+    """Put a shard's vectors and kept states into the store."""
+    rows, vectors = np.concatenate(batches), np.concatenate([vectors for vectors, _ in found])
+    broken = rows[~np.isfinite(vectors).all(axis=(1, 2))]
+    if len(broken):
+        raise UserError(
+            f"The encoder's vector of text {broken.min() + 1} holds values that are not numbers."
+        )
+    for layer in found[0][1]:
+        hidden = {"hidden": np.concatenate([states[layer] for _, states in found])}
+        store.folder("hidden", keys[f"{layer:g}"], partial(save_arrays, arrays=hidden))
+    arrays = {"rows": rows, "vectors": vectors}
+    store.folder("vectors", keys["vectors"], partial(save_arrays, arrays=arrays))
