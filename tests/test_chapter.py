@@ -87,3 +87,15 @@ def test_claims_and_checkpoints_are_recorded(chapter, shown):
     assert part(chapter)["claims"][0]["verdict"] == "supported"
     assert part(chapter)["checkpoints"] == {"with": "data/cache/x"}
     assert "Verdict: **supported**" in shown[0].data
+
+
+def test_arrays_are_left_for_the_chapters_after(chapter, quick, tmp_path):
+    folder = tmp_path / "some" / "arrays"
+    chapter.leave("space", folder)
+    later = Chapter("08_later", quick)
+    with pytest.raises(UserError, match="'space' are not in the cache: run 'make report'"):
+        later.fetch("space")
+    folder.mkdir(parents=True)
+    assert later.fetch("space").resolve() == folder
+    with pytest.raises(UserError, match="No chapter has recorded 'nothing' yet"):
+        later.fetch("nothing")

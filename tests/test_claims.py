@@ -1,6 +1,6 @@
 import pytest
 
-from sentigeo.claims import Claim, judge_above, judge_both
+from sentigeo.claims import NOT_TESTABLE, Claim, judge_above, judge_both, make_claim
 from sentigeo.stats import Estimate
 
 
@@ -30,3 +30,15 @@ def test_record_has_the_ledgers_keys():
     assert list(claim.record()) == [
         "id", "source", "statement", "metric", "rule", "value", "low", "high", "verdict",
     ]  # fmt: skip
+
+
+def test_claim_from_an_estimate():
+    made = make_claim("C1", "002", "s", "m", "r", Estimate(0.1, 0.0, 0.2, 9), "supported")
+    assert made == Claim("C1", "002", "s", "m", "r", 0.1, 0.0, 0.2, "supported")
+
+
+def test_what_could_not_be_measured_is_null():
+    nothing = Estimate(float("nan"), float("nan"), float("nan"), 0)
+    record = make_claim("E3", "004", "s", "m", "r", nothing, NOT_TESTABLE).record()
+    assert record["value"] is record["low"] is record["high"] is None
+    assert record["verdict"] == "not testable in this profile"

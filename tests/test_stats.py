@@ -4,6 +4,7 @@ from scipy import stats as scipy_stats
 
 from sentigeo.stats import (
     Estimate,
+    bootstrap,
     grouped_share,
     mcnemar,
     mean_over_runs,
@@ -118,3 +119,15 @@ def test_mcnemar_is_the_binomial_test_of_discordant_cases():
     after = np.array([1] * 20 + [1] * 9 + [0] * 2 + [0] * 5, bool)
     assert mcnemar(after, before) == pytest.approx(scipy_stats.binomtest(9, 11).pvalue)
     assert mcnemar(before, before) == 1.0
+
+
+def test_bootstrap_of_a_mean_is_that_of_scipy():
+    values = np.random.default_rng(1).normal(size=400)
+    found = bootstrap(lambda drawn: float(values[drawn].mean()), 400, 4000)
+    expected = scipy_stats.bootstrap(
+        (values,), np.mean, n_resamples=4000, method="percentile", rng=0
+    )
+    assert found.value == values.mean()
+    assert found.n == 400
+    assert found.low == pytest.approx(expected.confidence_interval.low, abs=0.01)
+    assert found.high == pytest.approx(expected.confidence_interval.high, abs=0.01)

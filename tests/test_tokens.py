@@ -4,7 +4,7 @@ from transformers import AutoTokenizer
 
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.tokens import encode_texts, token_batches
+from sentigeo.tokens import encode_texts, token_batches, window_texts
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +78,31 @@ def test_shuffled_batches_follow_the_seed():
     assert [b.tolist() for b in first] == [b.tolist() for b in again]
     assert [b.tolist() for b in first] != [b.tolist() for b in other]
     assert sorted(np.concatenate(first)) == list(range(100))
+
+
+def test_windows_overlap_and_leave_nothing_out(tokenizer):
+    windows, owners = window_texts([WORDS, "", "one"], tokenizer, window=6, overlap=1)
+    assert owners.tolist() == [0, 0, 0, 1, 2]
+    assert decode(tokenizer, windows, 0) == ["[CLS]", "one", "two", "three", "four", "[SEP]"]
+    assert decode(tokenizer, windows, 1) == ["[CLS]", "four", "five", "six", "seven", "[SEP]"]
+    assert decode(tokenizer, windows, 2) == ["[CLS]", "seven", "eight", "nine", "ten", "[SEP]"]
+    assert decode(tokenizer, windows, 3) == ["[CLS]", "[SEP]"]
+
+
+@pytest.mark.parametrize("count", range(1, 40))
+def test_windows_of_any_length_hold_every_token(tokenizer, count):
+    text = " ".join(["film"] * (count - 1) + ["end"])
+    windows, owners = window_texts([text], tokenizer, window=12, overlap=3)
+    bodies = [windows[row][1:-1].tolist() for row in range(len(owners))]
+    whole = bodies[0] + [token for body in bodies[1:] for token in body[3:]]
+    assert whole == encode_texts([text], tokenizer, 512)[0][1:-1].tolist()
+    assert all(len(body) > 3 for body in bodies[1:])
+
+
+def test_many_texts_are_tokenized_in_parts(tokenizer, monkeypatch):
+    texts = [WORDS, "one", "", "two three"] * 3
+    expected = encode_texts(texts, tokenizer, 8)
+    monkeypatch.setattr("sentigeo.tokens.TOKENIZED_AT_ONCE", 5)
+    found = encode_texts(texts, tokenizer, 8)
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert found.sha256 == expected.sha256 != encode_texts(texts, tokenizer, 9).sha256

@@ -49,6 +49,7 @@ class Chapter:
             "figures": [],
             "claims": [],
             "checkpoints": {},
+            "arrays": {},
         }
         self._save()
 
@@ -71,28 +72,38 @@ class Chapter:
 
     def recall(self, name: str) -> Estimate:
         """Return a metric that an earlier chapter of this run recorded, or of the last report."""
-        parts = sorted((self.folder / "parts").glob("*.json"))
-        for path in (*parts, self._published):
-            found = json.loads(path.read_text("utf-8"))["metrics"] if path.is_file() else {}
-            if name in found:
-                bounds = [found[name][key] for key in ("value", "low", "high")]
-                value, low, high = (float("nan") if b is None else b for b in bounds)
-                return Estimate(value, low, high, found[name]["n"])
-        raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
+        found = self._look_up("metrics", name)
+        bounds = [found[key] for key in ("value", "low", "high")]
+        value, low, high = (float("nan") if b is None else b for b in bounds)
+        return Estimate(value, low, high, found["n"])
 
     def claim(self, claim: Claim) -> None:
         """Record a claim with its verdict, and show both."""
         self._part["claims"].append(claim.record())
         self._save()
+        found = f"{claim.value:.3f} [{claim.low:.3f}, {claim.high:.3f}]"
+        measured = "nothing" if claim.value != claim.value else f"{claim.metric} = {found}"
         self.say(
-            f"**{claim.id}. {claim.statement}** Rule: {claim.rule} Measured: {claim.metric} = "
-            f"{claim.value:.3f} [{claim.low:.3f}, {claim.high:.3f}]. Verdict: **{claim.verdict}**."
+            f"**{claim.id}. {claim.statement}** Rule: {claim.rule} Measured: {measured}. "
+            f"Verdict: **{claim.verdict}**."
         )
 
     def checkpoint(self, name: str, folder: Path) -> None:
         """Record where a trained model lies."""
         self._part["checkpoints"][name] = os.path.relpath(folder, ROOT)
         self._save()
+
+    def leave(self, name: str, folder: Path) -> None:
+        """Record where arrays lie, for the chapters after this one."""
+        self._part["arrays"][name] = os.path.relpath(folder, ROOT)
+        self._save()
+
+    def fetch(self, name: str) -> Path:
+        """Return the folder that an earlier chapter of this run left, or of the last report."""
+        folder = ROOT / str(self._look_up("arrays", name))
+        if not folder.is_dir():
+            raise UserError(f"The arrays '{name}' are not in the cache: run 'make report'.")
+        return folder
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure as `figures/NN_name_<name>.png` and show that very file."""
@@ -119,6 +130,15 @@ class Chapter:
     def say(self, text: str) -> None:
         """Show a sentence whose numbers were computed."""
         display(Markdown(text))
+
+    def _look_up(self, kind: str, name: str) -> Any:
+        """Return what an earlier chapter recorded under a name, in this run or the last report."""
+        parts = sorted((self.folder / "parts").glob("*.json"))
+        for path in (*parts, self._published):
+            found = json.loads(path.read_text("utf-8")).get(kind, {}) if path.is_file() else {}
+            if name in found:
+                return found[name]
+        raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
 
     def _save(self) -> None:
         text = json.dumps(self._part, indent=1, ensure_ascii=False, allow_nan=False)

@@ -6,6 +6,7 @@ from typing import Any
 from sentigeo.stats import Estimate
 
 SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supported", "refuted"
+NOT_TESTABLE = "not testable in this profile"
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,22 @@ class Claim:
     verdict: str
 
     def record(self) -> dict[str, Any]:
-        """Return what `results.json` records."""
-        return asdict(self)
+        """Return what `results.json` records; a number that could not be measured is null."""
+        return {k: None if v != v else v for k, v in asdict(self).items()}
+
+
+def make_claim(
+    number: str,
+    source: str,
+    statement: str,
+    metric: str,
+    rule: str,
+    found: Estimate,
+    verdict: str,
+) -> Claim:
+    """Make a claim from the estimate that was judged; arguments as the attributes of `Claim`."""
+    bounds = (found.value, found.low, found.high)
+    return Claim(number, source, statement, metric, rule, *bounds, verdict)
 
 
 def judge_above(estimate: Estimate, threshold: float) -> str:

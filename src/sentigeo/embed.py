@@ -62,6 +62,29 @@ def embed_texts(
     return mean_of_windows(found, owners, tokens.lengths).astype(np.float32, copy=False)
 
 
+def read_long_texts(
+    texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
+) -> dict[tuple[Pooling, str], np.ndarray]:
+    """Read texts beyond the encoder's limit in three ways.
+
+    Returns:
+        (n, d) vectors of the last layer by pooling and way: of the text's `beginning`, of its `head
+        and tail`, and of `windows` over all of it. The beginning is the first window of a text.
+    """
+    limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
+    windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
+    ends = encode_texts(texts, encoder.tokenizer, limit, "head+tail")
+    in_windows, of_ends = (extract(t, encoder, store, kinds)[0] for t in (windows, ends))
+    first = np.flatnonzero(np.diff(owners, prepend=-1))
+    found: dict[tuple[Pooling, str], np.ndarray] = {}
+    for pooling in poolings:
+        vectors = in_windows.matrix(-1, pooling)
+        found[pooling, "beginning"] = vectors[first]
+        found[pooling, "head and tail"] = of_ends.matrix(-1, pooling)
+        found[pooling, "windows"] = mean_of_windows(vectors, owners, windows.lengths)
+    return found
+
+
 def mean_of_windows(vectors: np.ndarray, owners: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Combine (windows, d) vectors into one a text, weighted by the windows' tokens.
 

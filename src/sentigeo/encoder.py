@@ -124,7 +124,7 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
             f"The weights of '{source}' do not fit its configuration: many are missing."
         )
     weights = Path(location, WEIGHTS)
-    return Encoder(
+    encoder = Encoder(
         model=model.eval(),
         tokenizer=tokenizer,
         name=name,
@@ -133,6 +133,8 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
         file_sha256=hash_file(weights) if weights.is_file() else None,
         tokenizer_sha256=_hash_tokenizer(tokenizer),
     )
+    tokenizer.model_max_length = encoder.max_length  # some promise more than the model can read
+    return encoder
 
 
 def hush_transformers() -> None:

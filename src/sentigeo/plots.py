@@ -25,6 +25,12 @@ def new_figure(height: float, columns: int = 1, share_y: bool = False) -> tuple[
     return figure, list(axes[0])
 
 
+def error_bars(frame: pd.DataFrame) -> np.ndarray:
+    """Return the (2, n) lengths of error bars from `value` down to `low` and up to `high`."""
+    lengths = [frame["value"] - frame["low"], frame["high"] - frame["value"]]
+    return np.maximum(lengths, 0.0)  # equal numbers may differ in their last digit
+
+
 def plot_lengths(
     tokens: np.ndarray, labels: np.ndarray, classes: Sequence[str], cuts: Sequence[int]
 ) -> Figure:
@@ -76,7 +82,7 @@ def plot_estimates(frame: pd.DataFrame, axis_label: str, chance: float | None = 
     for axis, group in zip(axes, groups, strict=True):
         rows = frame[frame["group"] == group]
         places = [names.index(name) for name in rows["name"]]
-        errors = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+        errors = error_bars(rows)
         axis.errorbar(rows["value"], places, xerr=errors, fmt="o", color=PALETTE[1], capsize=3)
         if chance is not None:
             axis.axvline(chance, color=GREY, ls="--", lw=1)
@@ -130,7 +136,7 @@ def plot_conditions(frame: pd.DataFrame, axis_label: str, chance: float | None =
         rows = frame[frame["condition"] == condition]
         shift = 0.22 * (number - (len(conditions) - 1) / 2)
         places = [names.index(name) + shift for name in rows["name"]]
-        errors = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+        errors = error_bars(rows)
         axis.errorbar(
             rows["value"], places, xerr=errors, fmt="o", capsize=2.5, ms=5,
             color=PALETTE[2 + number], label=condition,
@@ -177,7 +183,7 @@ def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:
         guess: Confidence of a guess, where the axis begins.
     """
     figure, (left, right) = new_figure(3.2, columns=2)
-    errors = [frame["value"] - frame["low"], frame["high"] - frame["value"]]
+    errors = error_bars(frame)
     left.plot([guess, 1], [guess, 1], color=GREY, ls="--", lw=1)
     left.errorbar(frame["confidence"], frame["value"], yerr=errors, fmt="o-", color=PALETTE[1],
                   capsize=3)  # fmt: skip
@@ -186,4 +192,30 @@ def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:
     right.bar(frame["confidence"], frame["n"], width=(1 - guess) / 12, color=PALETTE[5])
     right.set_xlabel("confidence")
     right.set_ylabel(f"test reviews (n = {frame['n'].sum():,})")
+    return figure
+
+
+def plot_layers(frame: pd.DataFrame, axis_label: str) -> Figure:
+    """Show a measure over the layers of an encoder, a panel a group, a line a name.
+
+    Args:
+        frame: Columns `group`, `name`, `layer`, `value`, `low`, `high`.
+        axis_label: What the measure is.
+    """
+    groups, names = list(dict.fromkeys(frame["group"])), list(dict.fromkeys(frame["name"]))
+    figure, axes = new_figure(3.2, columns=len(groups), share_y=True)
+    for axis, group in zip(axes, groups, strict=True):
+        for number, name in enumerate(names):
+            rows = frame[(frame["group"] == group) & (frame["name"] == name)]
+            shift = 0.08 * (number - (len(names) - 1) / 2)
+            errors = error_bars(rows)
+            axis.errorbar(
+                rows["layer"] + shift, rows["value"], yerr=errors, fmt="o-", ms=4, lw=1.5,
+                capsize=2.5, color=PALETTE[2 + number], label=name,
+            )  # fmt: skip
+        axis.set_title(group)
+        axis.set_xlabel("layer (0: embeddings)")
+        axis.set_xticks(sorted(frame["layer"].unique()))
+    axes[0].set_ylabel(axis_label)
+    axes[-1].legend()
     return figure

@@ -57,6 +57,9 @@ class Profile(BaseModel):
         depth_reviews: Reviews on which head, top and all layers are trained to compare them; 0
             takes all.
         depth_test_reviews: Test reviews on which these three are scored; 0 takes all.
+        long_reviews: Reviews beyond the encoder's limit on which ways to read them are compared.
+        perplexity: How many neighbours of a point t-SNE takes into account.
+        map_seeds: Seeds that t-SNE and UMAP maps are drawn with.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -94,6 +97,9 @@ class Profile(BaseModel):
     headline_seeds: Positive
     depth_reviews: Annotated[int, Field(ge=0)]
     depth_test_reviews: Annotated[int, Field(ge=0)]
+    long_reviews: Positive
+    perplexity: Annotated[float, Field(ge=1)]
+    map_seeds: Positive
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive

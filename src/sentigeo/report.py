@@ -180,6 +180,7 @@ def _merge(
         "figures": {},
         "claims": [],
         "checkpoints": {},
+        "arrays": {},
     }
     for source in sources:
         path = paths.stage / "parts" / f"{source.stem}.json"
@@ -194,6 +195,7 @@ def _merge(
         results["metrics"] |= part["metrics"]
         results["claims"] += part["claims"]
         results["checkpoints"] |= part["checkpoints"]
+        results["arrays"] |= part["arrays"]
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
 
 

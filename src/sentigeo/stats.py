@@ -1,6 +1,6 @@
 """Intervals: how far a number can be trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +113,20 @@ def paired_difference(
     """
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     return _resample_both(change, resamples, groups)
+
+
+def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> Estimate:
+    """Estimate any statistic of n cases, its interval by resampling them.
+
+    Args:
+        statistic: Maps (n,) numbers of cases, which may repeat, to its value.
+        cases: n.
+        resamples: Bootstrap resamples.
+    """
+    draws = np.random.default_rng(0).integers(cases, size=(resamples, cases))
+    value, tail = statistic(np.arange(cases)), (1 - CONFIDENCE) / 2
+    low, high = np.quantile([statistic(drawn) for drawn in draws], [tail, 1 - tail])
+    return Estimate(value, min(value, float(low)), max(value, float(high)), cases)
 
 
 def mcnemar(after: ArrayLike, before: ArrayLike) -> float:

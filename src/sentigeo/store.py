@@ -89,6 +89,12 @@ def hash_json(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def hash_array(array: np.ndarray) -> str:
+    """Return the SHA-256 of an array's shape, type and values."""
+    head = json.dumps([list(array.shape), str(array.dtype)])
+    return hashlib.sha256(head.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:

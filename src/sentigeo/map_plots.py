@@ -1,0 +1,124 @@
+"""Figures of maps and of the sentiment direction: an analysis in, a Figure out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
+
+
+def plot_maps(
+    maps: dict[tuple[str, str], np.ndarray], labels: np.ndarray, classes: Sequence[str]
+) -> Figure:
+    """Show maps of the same points, a row a time, a column a method.
+
+    Args:
+        maps: (n, 2) points by time and method.
+        labels: (n,) class of each point.
+        classes: Names of the classes.
+    """
+    times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
+    figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.6 * len(times)), layout="constrained")
+    axes = figure.subplots(len(times), len(methods), squeeze=False)
+    order = np.random.default_rng(0).permutation(len(labels))  # no class lies on top of the other
+    colours = np.array([PALETTE[number % len(PALETTE)] for number in range(len(classes))])
+    for (time, method), points in maps.items():
+        axis = axes[times.index(time), methods.index(method)]
+        axis.scatter(
+            points[order, 0], points[order, 1], s=5, lw=0, alpha=0.6, c=colours[labels[order]]
+        )
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.set_xlabel(f"{method} 1")
+        axis.set_ylabel(f"{time}\n{method} 2" if method == methods[0] else f"{method} 2")
+    handles = [
+        axes[0, 0].scatter([], [], s=40, color=colour, label=name)
+        for name, colour in zip(classes, colours, strict=True)
+    ]
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=len(classes),
+        title=f"n = {len(labels):,} in each map",
+    )  # fmt: skip
+    return figure
+
+
+def plot_variance(shares: dict[str, np.ndarray]) -> Figure:
+    """Show what share of the variance the first principal components explain together.
+
+    Args:
+        shares: Share of each component, by name.
+    """
+    figure, (axis,) = new_figure(3.0)
+    for number, (name, own) in enumerate(shares.items()):
+        total = np.cumsum(own)
+        axis.plot(np.arange(1, len(total) + 1), total, color=PALETTE[2 + number], lw=2, label=name)
+        axis.plot(2, total[1], "o", color=PALETTE[2 + number])
+        axis.annotate(f"{total[1]:.0%}", (2, total[1]), (7, -3), textcoords="offset points")
+    axis.axvline(2, color=GREY, ls=":", lw=1)
+    axis.set_xscale("log")
+    axis.set_xticks([1, 2, 5, 10, 50, 100], ["1", "2", "5", "10", "50", "100"])
+    axis.set_ylim(0, 1.02)
+    axis.set_xlabel("principal components (a map shows two)")
+    axis.set_ylabel("share of the variance")
+    axis.legend()
+    return figure
+
+
+def plot_axis(
+    positions: dict[str, np.ndarray], labels: np.ndarray, classes: Sequence[str]
+) -> Figure:
+    """Show how two classes lie along an axis on which their training means are at -1 and +1.
+
+    Args:
+        positions: (n,) positions, a panel a name.
+        labels: (n,) classes.
+        classes: Names of the two classes.
+    """
+    figure, axes = new_figure(2.9, columns=len(positions), share_y=True)
+    everything = np.concatenate(list(positions.values()))
+    low, high = np.quantile(everything, [0.001, 0.999])
+    bins = list(np.linspace(low, high, 41))
+    for axis, (name, own) in zip(axes, positions.items(), strict=True):
+        for number, colour in enumerate(PALETTE[: len(classes)]):
+            axis.hist(own[labels == number], bins=bins, color=colour, alpha=0.55, lw=0,
+                      label=classes[number])  # fmt: skip
+        for mean in (-1, 1):
+            axis.axvline(mean, color=GREY, ls=":", lw=1)
+        axis.set_title(name)
+        axis.set_xlabel("position (class means of training at -1, +1)")
+    axes[0].set_ylabel(f"reviews (n = {len(labels):,})")
+    axes[0].legend()
+    return figure
+
+
+def plot_pairs(positions: dict[str, np.ndarray], names: Sequence[str]) -> Figure:
+    """Show where the two sides of pairs lie: above the diagonal they are the right way round.
+
+    Args:
+        positions: (pairs, 2) positions of the negative and of the positive side, by panel.
+        names: Names of the two sides.
+    """
+    figure, axes = new_figure(3.9, columns=len(positions))
+    for axis, (name, own) in zip(axes, positions.items(), strict=True):
+        low, high = float(own.min()) - 0.1, float(own.max()) + 0.1
+        right = own[:, 1] > own[:, 0]
+        axis.plot([low, high], [low, high], color=GREY, ls="--", lw=1)
+        axis.scatter(own[right, 0], own[right, 1], s=12, color=PALETTE[2], label="right way round")
+        axis.scatter(
+            own[~right, 0],
+            own[~right, 1],
+            s=14,
+            color=PALETTE[3],
+            marker="x",
+            label="wrong way round",
+        )
+        axis.set_xlim(low, high)
+        axis.set_ylim(low, high)
+        axis.set_aspect("equal")
+        axis.set_title(f"{name} (n = {len(own)} pairs)")
+        axis.set_xlabel(f"position of the {names[0]} side")
+        axis.set_ylabel(f"position of the {names[1]} side")
+    axes[0].legend(loc="lower right")
+    return figure

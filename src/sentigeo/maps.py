@@ -1,0 +1,187 @@
+"""Maps: vectors drawn in two dimensions, and how far a map can be trusted.
+
+A map is fitted on some vectors only; others are placed into it afterwards, so that what is read off
+the map about them was not drawn with their help.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.decomposition import PCA
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
+
+from sentigeo.errors import UserError
+from sentigeo.store import Store, code_version, hash_array
+
+NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
+
+
+@dataclass(frozen=True)
+class Map:
+    """Points in the plane.
+
+    Attributes:
+        method: `pca`, `tsne` or `umap`.
+        seed: Random seed it was drawn with.
+        fitted: (n, 2) the vectors that the map was fitted on.
+        placed: (m, 2) held-out vectors, placed into the finished map.
+    """
+
+    method: str
+    seed: int
+    fitted: np.ndarray
+    placed: np.ndarray
+
+
+def draw_maps(
+    fitted: np.ndarray,
+    placed: np.ndarray,
+    wanted: Sequence[tuple[str, int]],
+    perplexity: float,
+    jobs: int = -1,
+) -> list[Map]:
+    """Draw several maps of the same vectors, one a core at a time.
+
+    Args:
+        fitted: (n, d) vectors to fit on.
+        placed: (m, d) vectors to place into the finished maps.
+        wanted: Method and seed of each map.
+        perplexity: How many neighbours t-SNE takes into account.
+        jobs: Maps drawn at the same time; all cores by default.
+    """
+    _check(fitted, placed, perplexity)
+    tasks = (delayed(draw_map)(fitted, placed, *one, perplexity) for one in wanted)
+    return list(Parallel(n_jobs=jobs)(tasks))
+
+
+def load_maps(
+    store: Store,
+    fitted: np.ndarray,
+    placed: np.ndarray,
+    wanted: Sequence[tuple[str, int]],
+    perplexity: float,
+) -> list[Map]:
+    """Return maps from the store; draw those of these vectors if they are not there yet."""
+    key = {
+        "vectors": [hash_array(fitted), hash_array(placed)],
+        "wanted": [list(one) for one in wanted],
+        "perplexity": perplexity,
+        "code": code_version(sys.modules[__name__]),
+    }
+
+    def compute() -> dict[str, np.ndarray]:
+        maps = draw_maps(fitted, placed, wanted, perplexity)
+        return {
+            "fitted": np.stack([own.fitted for own in maps]),
+            "placed": np.stack([own.placed for own in maps]),
+        }
+
+    arrays = store.arrays("maps", key, compute)
+    points = zip(wanted, arrays["fitted"], arrays["placed"], strict=True)
+    return [Map(method, seed, own, others) for (method, seed), own, others in points]
+
+
+def draw_map(
+    fitted: np.ndarray, placed: np.ndarray, method: str, seed: int, perplexity: float
+) -> Map:
+    """Draw one map with one thread, so that the same seed gives the same map; see `draw_maps`."""
+    draw = {"pca": _pca, "tsne": _tsne, "umap": _umap}[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what matters of them was checked before
+        own, others = draw(fitted, placed, seed, perplexity)
+    return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
+
+
+def _pca(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    pca = PCA(2, svd_solver="covariance_eigh").fit(fitted)
+    return pca.transform(fitted), pca.transform(placed)
+
+
+def _tsne(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    from openTSNE import TSNE  # slow to import, and only needed here
+
+    tsne = TSNE(
+        perplexity=perplexity, random_state=seed, n_jobs=1, neighbors="exact",
+        negative_gradient_method="bh",
+    ).fit(fitted)  # fmt: skip
+    return tsne, tsne.transform(placed, perplexity=min(5, perplexity))
+
+
+def _umap(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    from umap import UMAP  # slow to import, and only needed here
+
+    # Exact distances: the approximate search compiles for minutes before it begins.
+    umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
+    own = umap.fit_transform(pairwise_distances(fitted))
+    return own, umap.transform(pairwise_distances(placed, fitted))
+
+
+def explained_variance(vectors: np.ndarray) -> np.ndarray:
+    """Return the share of the variance that each principal component explains, exactly."""
+    _check_vectors(vectors)
+    return np.asarray(PCA(svd_solver="covariance_eigh").fit(vectors).explained_variance_ratio_)
+
+
+def faithfulness(
+    vectors: np.ndarray, flat: np.ndarray, neighbours: int = NEIGHBOURS
+) -> dict[str, float]:
+    """Measure how well a map keeps neighbourhoods.
+
+    Args:
+        vectors: (n, d) the full space.
+        flat: (n, 2) the same points on a map.
+        neighbours: Size of a neighbourhood; at most half of the points.
+
+    Returns:
+        `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
+        point's nearest neighbours in the full space that are its nearest on the map too.
+    """
+    neighbours = min(neighbours, (len(vectors) - 1) // 2)
+    return {
+        "trustworthiness": float(trustworthiness(vectors, flat, n_neighbors=neighbours)),
+        "overlap": neighbour_overlap(vectors, flat, neighbours),
+    }
+
+
+def neighbour_overlap(first: np.ndarray, second: np.ndarray, neighbours: int) -> float:
+    """Return the mean share of nearest neighbours that points have in common in two spaces."""
+    near = [
+        NearestNeighbors(n_neighbors=neighbours).fit(space).kneighbors(return_distance=False)
+        for space in (first, second)
+    ]
+    shared = [len(np.intersect1d(a, b)) for a, b in zip(*near, strict=True)]
+    return float(np.mean(shared) / neighbours)
+
+
+def _check(fitted: np.ndarray, placed: np.ndarray, perplexity: float) -> None:
+    """Refuse what no map can be drawn of."""
+    _check_vectors(fitted)
+    if not np.isfinite(placed).all():
+        raise UserError("The vectors to be placed hold values that are not numbers.")
+    most = (len(fitted) - 1) / 3
+    if not 1 <= perplexity <= most:
+        raise UserError(
+            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
+            f"one from 1 to {most:.0f}."
+        )
+    if len(fitted) <= NEIGHBOURS:
+        raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
+
+
+def _check_vectors(vectors: np.ndarray) -> None:
+    if not np.isfinite(vectors).all():
+        raise UserError("The vectors hold values that are not numbers.")
+    if len(vectors) < 2 or np.ptp(vectors, axis=0).max() == 0:
+        raise UserError("There is nothing to map: at least two different vectors are needed.")

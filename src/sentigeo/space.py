@@ -1,0 +1,68 @@
+"""What chapter 3 leaves to the chapters after it: texts and their vectors, without torch."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sentigeo.store import Store, hash_json, write_text
+from sentigeo.vectors import Vectors, open_vectors
+
+
+@dataclass(frozen=True)
+class Space:
+    """Texts and where an encoder puts them, before and after fine-tuning.
+
+    Attributes:
+        corpus: Columns `id`, `text`, `label`, `part`, `pair`, `phenomenon`, one row a text.
+        classes: Names of the classes by number.
+        before: Vectors of every row before fine-tuning.
+        after: Vectors of every row after it.
+    """
+
+    corpus: pd.DataFrame
+    classes: list[str]
+    before: Vectors
+    after: Vectors
+
+    @property
+    def times(self) -> dict[str, Vectors]:
+        """Both sets of vectors by name."""
+        return {"before": self.before, "after": self.after}
+
+    def rows(self, part: str) -> np.ndarray:
+        """Return the rows of a part of the corpus."""
+        return np.flatnonzero(self.corpus["part"] == part)
+
+    def labels(self, part: str) -> np.ndarray:
+        """Return the (n,) classes of a part."""
+        return np.asarray(self.corpus["label"].to_numpy(np.int64)[self.rows(part)])
+
+
+def save_space(space: Space, store: Store) -> Path:
+    """Write down a space in the store that holds its vectors; return where."""
+    facts = {
+        "classes": space.classes,
+        "before": space.before.describe(store.root),
+        "after": space.after.describe(store.root),
+    }
+
+    def fill(folder: Path) -> None:
+        space.corpus.to_parquet(folder / "corpus.parquet", index=False)
+        write_text(folder / "space.json", json.dumps(facts))
+
+    return store.folder("space", {**facts, "ids": hash_json(space.corpus["id"].tolist())}, fill)
+
+
+def load_space(folder: Path) -> Space:
+    """Read a space from where `save_space` put it; vectors are checked for damage."""
+    facts = json.loads((folder / "space.json").read_text("utf-8"))
+    root = folder.parents[1]
+    return Space(
+        corpus=pd.read_parquet(folder / "corpus.parquet"),
+        classes=facts["classes"],
+        before=open_vectors(facts["before"], root),
+        after=open_vectors(facts["after"], root),
+    )
