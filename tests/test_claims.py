@@ -1,6 +1,13 @@
 import pytest
 
-from sentigeo.claims import NOT_TESTABLE, Claim, judge_above, judge_both, make_claim
+from sentigeo.claims import (
+    NOT_TESTABLE,
+    Claim,
+    judge_above,
+    judge_all,
+    judge_separation,
+    make_claim,
+)
 from sentigeo.stats import Estimate
 
 
@@ -21,8 +28,8 @@ def test_judge_above_looks_at_the_whole_interval(low, high, verdict):
         (["not supported", "refuted"], "not supported"),
     ],
 )
-def test_judge_both(verdicts, verdict):
-    assert judge_both(verdicts) == verdict
+def test_judge_all(verdicts, verdict):
+    assert judge_all(verdicts) == verdict
 
 
 def test_record_has_the_ledgers_keys():
@@ -42,3 +49,17 @@ def test_what_could_not_be_measured_is_null():
     record = make_claim("E3", "004", "s", "m", "r", nothing, NOT_TESTABLE).record()
     assert record["value"] is record["low"] is record["high"] is None
     assert record["verdict"] == "not testable in this profile"
+
+
+@pytest.mark.parametrize(
+    ("overlaps", "apart", "rises", "verdict"),
+    [
+        (True, [True, True], [True, True], "supported"),
+        (False, [True, True], [True, True], "partly"),
+        (True, [True, False], [True, True], "partly"),
+        (True, [False, False], [True, False], "not supported"),
+        (True, [True, True], [False, False], "refuted"),
+    ],
+)
+def test_judge_separation(overlaps, apart, rises, verdict):
+    assert judge_separation(overlaps, apart, rises) == verdict

@@ -154,6 +154,8 @@ def test_a_text_of_a_million_tokens(tiny):
         ({"layer": -4}, "There is no layer -4"),
         ({"layer": []}, "at least one layer"),
         ({"pooling": "sum"}, "a pooling of cls, mean, max"),
+        ({"max_length": 0}, "max_length is 0, which leaves no room"),
+        ({"max_length": 20, "window": 20}, "max_length, which cuts texts, or window"),
         ({"max_length": 2}, "max_length is 2, which leaves no room"),
         ({"max_length": 9000}, "max_length is 9000, but the encoder reads at most"),
         ({"window": 9000}, "window is 9000, but the encoder reads at most"),
@@ -163,6 +165,16 @@ def test_a_text_of_a_million_tokens(tiny):
 def test_impossible_wishes(tiny, options, message):
     with pytest.raises(UserError, match=message):
         embed_texts(["a fine film"], tiny, **options)
+
+
+def test_one_text_is_not_a_list(tiny):
+    with pytest.raises(UserError, match="Give a list of texts, not one text"):
+        embed_texts("fine", tiny)
+
+
+def test_layers_may_come_from_numpy(tiny):
+    found = embed_texts(["fine"], tiny, layer=np.int64(1))
+    assert np.array_equal(found, embed_texts(["fine"], tiny, layer=1))
 
 
 @pytest.mark.parametrize("thing", [None, 3.5, float("nan"), b"bytes"])

@@ -89,6 +89,15 @@ def test_a_pass_may_start_from_a_trunk(tiny, tmp_path, layer):
         assert np.allclose(upper.matrix(*kind), whole.matrix(*kind), atol=1e-5)
 
 
+def test_states_inside_the_top_layer_are_kept_beside_its_cls(tiny, tmp_path):
+    tokens = encode_texts(TEXTS, tiny.tokenizer, 12)
+    vectors, trunks = extract(tokens, tiny, Store(tmp_path), [(2, "cls")], [1.5])
+    with torch.no_grad():
+        middle = torch.from_numpy(np.array(trunks[1.5][0]))
+        end = feed_forward(tiny.model.encoder.layer[1], middle)
+    assert np.allclose(end[0].numpy(), vectors.matrix()[0], atol=1e-5)
+
+
 def test_only_what_is_asked_for_is_computed(tiny, tmp_path, monkeypatch):
     steps = []
     for name in ("attend", "feed_forward", "attend_from_cls"):
@@ -142,7 +151,7 @@ def test_damaged_shard_is_computed_again(tiny, tmp_path):
 
 
 SCRIPT = """
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 from sentigeo import extract as module
 from sentigeo.embed import embed_texts
@@ -158,6 +167,9 @@ def store_shard(*arguments):
     if "kill" in sys.argv and len(done) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 module._store_shard = store_shard
+if os.environ.get("RANK") == "1":  # it looks for shards when the other has stored some
+    is_stored = module._is_stored
+    module._is_stored = lambda *a: (time.sleep(0.2), is_stored(*a))[1]
 texts = [f"film {i} " + "good " * (i % 7) for i in range(60)]
 found = embed_texts(texts, load_encoder(model), pooling="mean", store=Store(folder / "store"))
 np.save(folder / f"found-{os.environ.get('RANK', '0')}.npy", found)

@@ -5,10 +5,13 @@ from sklearn.manifold import trustworthiness
 
 from sentigeo.errors import UserError
 from sentigeo.maps import (
+    Map,
+    compare_maps,
     draw_map,
     draw_maps,
     explained_variance,
     faithfulness,
+    largest_perplexity,
     load_maps,
     neighbour_overlap,
 )
@@ -113,3 +116,20 @@ def test_faithfulness(groups):
     found = faithfulness(vectors, vectors[:, :2], 5)
     assert found["trustworthiness"] == trustworthiness(vectors, vectors[:, :2], n_neighbors=5)
     assert faithfulness(vectors, vectors * 2, 5) == {"trustworthiness": 1.0, "overlap": 1.0}
+
+
+def test_maps_are_compared_over_their_seeds(groups):
+    vectors = groups[0]
+    good, bad = vectors * 2, np.random.default_rng(0).normal(size=(80, 2))
+    maps = {"before": [Map("tsne", seed, own, own[:1]) for seed, own in enumerate((good, bad))]}
+    found = compare_maps(maps, {"before": vectors}).set_index("measure").loc["overlap"]
+    low = faithfulness(vectors, bad)["overlap"]
+    assert (found["low"], found["high"], found["seeds"]) == (low, 1.0, 2)
+    assert found["value"] == pytest.approx((low + 1) / 2)
+
+
+def test_largest_perplexity_is_possible(groups):
+    most = largest_perplexity(30)
+    draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most, jobs=1)
+    with pytest.raises(UserError, match="not possible with 30 points"):
+        draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most + 1, jobs=1)

@@ -21,7 +21,7 @@ def test_estimates_are_drawn_where_they_are():
          ("pairs", "a", 0.2, 0.1, 0.3, 5), ("pairs", "b", 0.3, 0.1, 0.4, 5)],
         columns=["group", "name", "value", "low", "high", "n"],
     )  # fmt: skip
-    figure = plot_estimates(frame, "share right", chance=0.5)
+    figure = plot_estimates(frame, "share right", reference=0.5)
     texts, pairs = figure.axes
     assert [axis.get_title() for axis in figure.axes] == ["texts (n = 10 to 20)", "pairs (n = 5)"]
     assert texts.lines[0].get_xydata().tolist() == [[0.5, 0.0], [0.7, 1.0]]

@@ -4,7 +4,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from sentigeo.errors import UserError
-from sentigeo.probe import STRENGTHS, fit_probe, fit_svm, probe_hits
+from sentigeo.probe import STRENGTHS, fit_probe, fit_svm, probe_hits, probe_kinds, svm_hits
+from sentigeo.store import Store, save_arrays
+from sentigeo.vectors import Vectors
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,23 @@ def test_hits_are_those_of_the_test_rows(noisy):
     upside_down[rows[200:]] = 1 - labels[rows[200:]]  # test labels take no part in the fit
     other = probe_hits(vectors, upside_down, rows[:100], rows[100:200], rows[200:])
     assert (other == ~hits).all()
+
+
+def test_every_kind_has_its_probe(noisy, tmp_path):
+    vectors, labels = noisy
+    arrays = {"rows": np.arange(300), "vectors": np.stack([vectors, -vectors]).astype(np.float32)}
+    shard = Store(tmp_path).put("vectors", {}, lambda part: save_arrays(part, arrays))
+    stored = Vectors(300, 1, ((0, "cls"), (1, "mean")), (shard,))
+    parts = [np.arange(100), np.arange(100, 200), np.arange(200, 300)]
+    found = probe_kinds(stored, labels, parts)
+    assert list(found) == [(0, "cls"), (1, "mean")]
+    assert found[0, "cls"].mean() == probe_hits(vectors, labels, *parts).mean()
+
+
+def test_svm_hits(noisy):
+    vectors, labels = noisy
+    expected = fit_svm(vectors[:200], labels[:200]).predict(vectors[200:]) == labels[200:]
+    assert (svm_hits(vectors[:200], labels[:200], vectors[200:], labels[200:]) == expected).all()
 
 
 def test_svm_finds_what_is_not_linear():

@@ -11,7 +11,7 @@ from sentigeo.vectors import Vectors
 
 def make_space(root):
     store = Store(root)
-    arrays = {"rows": np.arange(3), "vectors": np.array([[[1.0]], [[2.0]], [[3.0]]], np.float32)}
+    arrays = {"rows": np.arange(3), "vectors": np.array([[[1.0], [2.0], [3.0]]], np.float32)}
     shard = store.put("vectors", {"texts": 3}, lambda part: save_arrays(part, arrays))
     vectors = Vectors(3, 0, ((0, "cls"),), (shard,))
     corpus = pd.DataFrame(

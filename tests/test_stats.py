@@ -6,6 +6,7 @@ from sentigeo.stats import (
     Estimate,
     bootstrap,
     grouped_share,
+    half_samples,
     mcnemar,
     mean_over_runs,
     mean_share,
@@ -131,3 +132,12 @@ def test_bootstrap_of_a_mean_is_that_of_scipy():
     assert found.n == 400
     assert found.low == pytest.approx(expected.confidence_interval.low, abs=0.01)
     assert found.high == pytest.approx(expected.confidence_interval.high, abs=0.01)
+
+
+def test_half_samples_of_a_mean_have_its_standard_error():
+    values = np.random.default_rng(1).uniform(size=1000)
+    found = half_samples(lambda drawn: float(values[drawn].mean()), 1000, 2000)
+    error = values.std(ddof=1) / 1000**0.5
+    assert found.value == values.mean()
+    assert found.high - found.value == pytest.approx(1.96 * error, rel=0.06)
+    assert found.value - found.low == pytest.approx(1.96 * error, rel=0.06)

@@ -13,13 +13,14 @@ from transformers import (
     DistilBertModel,
 )
 
+from sentigeo.embed import embed_texts
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.plan import plan_runs
 from sentigeo.profile import load_profile
 from sentigeo.reviews import load_reviews
 from sentigeo.store import Store
-from sentigeo.study import Study, build_corpus
+from sentigeo.study import Study, build_corpus, pick_tuned
 from sentigeo.trunk import make_batch
 
 SMALL = {
@@ -97,6 +98,21 @@ def test_checkpoint_loads_anywhere_with_the_same_logits(study, results, name, tm
     assert model.config.id2label == {0: "negative", 1: "positive"}
     card = (folder / "README.md").read_text()
     assert f"{result.run.dose} handcrafted samples" in " ".join(card.split())
+
+
+def test_tuned_vectors_are_those_of_the_checkpoint(study, results):
+    result = pick_tuned(results)
+    assert (result.run.name, result.run.recipe.seed) == ("with", 0)
+    tuned = study.tuned_vectors(result)
+    assert {layer for layer, _ in tuned.kinds} == {1, 2}  # 1.5 of 2 layers were trained
+    plain = load_encoder(str(result.folder))
+    for layer, pooling in [(2, "cls"), (2, "mean"), (1, "max"), (0, "mean")]:
+        expected = embed_texts(
+            study.corpus["text"].tolist(), plain, layer, pooling, study.profile.max_length,
+            truncation=study.profile.truncation,
+        )  # fmt: skip
+        assert np.abs(tuned.matrix(layer, pooling) - expected).max() < 1e-5
+    assert not np.allclose(tuned.matrix(), study.vectors.matrix(), atol=1e-3)
 
 
 def test_trained_state_is_forgotten(study, results):

@@ -14,7 +14,7 @@ def stored(tmp_path):
         store.put("vectors", {"shard": number}, lambda part, a=arrays: save_arrays(part, a))
         for number, arrays in enumerate(
             [
-                {"rows": np.array([2, 0]), "vectors": np.array([[[20.0], [21.0]], [[0.0], [1.0]]])},
+                {"rows": np.array([2, 0]), "vectors": np.array([[[20.0], [0.0]], [[21.0], [1.0]]])},
                 {"rows": np.array([1]), "vectors": np.array([[[10.0], [11.0]]])},
             ]
         )

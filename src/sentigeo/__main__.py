@@ -44,16 +44,18 @@ def _site(options: argparse.Namespace) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    """Train what chapter 2 reads from the cache; under `accelerate launch`, with every process."""
+    """Train and read what chapters 2 and 3 need; under `accelerate launch`, with every process."""
     profile = _load_profile(options)
     from sentigeo.encoder import load_encoder
     from sentigeo.reviews import load_reviews
     from sentigeo.store import Store
-    from sentigeo.study import Study
+    from sentigeo.study import Study, pick_tuned
 
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
-    results = Study(load_reviews(profile), encoder, profile, store).results()
+    study = Study(load_reviews(profile), encoder, profile, store)
+    results = study.results()
+    study.tuned_vectors(pick_tuned(results))
     print(f"{len(results)} runs are in the cache; 'make report' reads them from there.")
 
 
@@ -83,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, help_text in (
         ("report", _report, "run every notebook and rebuild figures, copies and site"),
         ("site", _site, "rebuild the site from the last report"),
-        ("train", _train, "only train the classifiers of chapter 2, for accelerate launch"),
+        ("train", _train, "only train and read the texts, for accelerate launch"),
         ("bench", _bench, "measure speed against what a user would pick instead"),
     ):
         command = commands.add_parser(name, help=help_text)

@@ -60,7 +60,22 @@ def judge_above(estimate: Estimate, threshold: float) -> str:
     return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
 
 
-def judge_both(verdicts: list[str]) -> str:
+def judge_separation(overlaps: bool, apart: list[bool], rises: list[bool]) -> str:
+    """Judge a claim that what overlapped lies apart now, in several spaces.
+
+    Args:
+        overlaps: Whether it did overlap.
+        apart: Whether it lies apart now, in each space.
+        rises: Whether it lies further apart than it did, in each space.
+    """
+    if overlaps and all(apart) and all(rises):
+        return SUPPORTED
+    if not any(rises):
+        return REFUTED
+    return PARTLY if any(apart) else NOT_SUPPORTED
+
+
+def judge_all(verdicts: list[str]) -> str:
     """Judge a claim of several parts: `partly` when some parts hold and others do not."""
     if all(verdict == verdicts[0] for verdict in verdicts):
         return verdicts[0]

@@ -42,14 +42,18 @@ def embed_texts(
         store: Where shards are kept, so that a run that was stopped goes on; without it in a
             folder that is gone afterwards.
     """
-    wanted = [layer] if isinstance(layer, int) else list(layer)
+    wanted = [int(layer)] if isinstance(layer, int | np.integer) else [int(one) for one in layer]
     if pooling not in POOLINGS or not wanted:
         raise UserError(f"Give at least one layer, and a pooling of {', '.join(POOLINGS)}.")
+    if isinstance(texts, str):
+        raise UserError("Give a list of texts, not one text.")
+    if window is not None and max_length is not None:
+        raise UserError("Give max_length, which cuts texts, or window, which does not; not both.")
     if store is None and Accelerator().num_processes > 1:
         raise UserError("Several processes share their work through a store: give one.")
     numbers = sorted({resolve_layer(one, encoder.layers) for one in wanted})
     if window is None:
-        limit = max_length or encoder.max_length
+        limit = encoder.max_length if max_length is None else max_length
         tokens = encode_texts(texts, encoder.tokenizer, limit, truncation)
         owners = np.arange(len(tokens.lengths))
     else:
@@ -60,29 +64,6 @@ def embed_texts(
         vectors, _ = extract(tokens, encoder, place, [(number, pooling) for number in numbers])
         found = vectors.matrix(wanted, pooling) if len(texts) else np.empty((0, encoder.width))
     return mean_of_windows(found, owners, tokens.lengths).astype(np.float32, copy=False)
-
-
-def read_long_texts(
-    texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
-) -> dict[tuple[Pooling, str], np.ndarray]:
-    """Read texts beyond the encoder's limit in three ways.
-
-    Returns:
-        (n, d) vectors of the last layer by pooling and way: of the text's `beginning`, of its `head
-        and tail`, and of `windows` over all of it. The beginning is the first window of a text.
-    """
-    limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
-    windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
-    ends = encode_texts(texts, encoder.tokenizer, limit, "head+tail")
-    in_windows, of_ends = (extract(t, encoder, store, kinds)[0] for t in (windows, ends))
-    first = np.flatnonzero(np.diff(owners, prepend=-1))
-    found: dict[tuple[Pooling, str], np.ndarray] = {}
-    for pooling in poolings:
-        vectors = in_windows.matrix(-1, pooling)
-        found[pooling, "beginning"] = vectors[first]
-        found[pooling, "head and tail"] = of_ends.matrix(-1, pooling)
-        found[pooling, "windows"] = mean_of_windows(vectors, owners, windows.lengths)
-    return found
 
 
 def mean_of_windows(vectors: np.ndarray, owners: np.ndarray, lengths: np.ndarray) -> np.ndarray:

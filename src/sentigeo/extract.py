@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,14 @@ from sentigeo.encoder import Encoder
 from sentigeo.errors import UserError
 from sentigeo.layers import BERT_LIKE, hidden_states, pool
 from sentigeo.progress import track
-from sentigeo.store import Store, code_version, hash_json, load_array, save_arrays
+from sentigeo.store import (
+    Store,
+    code_version,
+    hash_json,
+    load_array,
+    package_versions,
+    save_arrays,
+)
 from sentigeo.tokens import TokenIds, token_batches
 from sentigeo.trunk import Trunk, join_shards, make_batch
 from sentigeo.vectors import Kind, Vectors
@@ -26,7 +34,25 @@ from sentigeo.vectors import Kind, Vectors
 BATCH_TOKENS = 2048  # activations of this many tokens stay near the processor
 SHARD_TOKENS = 65_536  # work that is lost at most when a run is killed
 
-Batch = tuple[np.ndarray, dict[float, np.ndarray]]
+Batch = tuple[np.ndarray, dict[float, np.ndarray]]  # (k, b, d) vectors; kept states by layer
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Texts that are computed and stored together.
+
+    Attributes:
+        batches: Rows of each batch.
+        keys: The store's keys of its vectors, and of the states of each kept layer.
+    """
+
+    batches: list[np.ndarray]
+    keys: dict[str, dict[str, Any]]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """(b,) rows in the order they are stored in."""
+        return np.concatenate(self.batches)
 
 
 def extract(
@@ -47,40 +73,58 @@ def extract(
         kinds: Layers and poolings.
         keep: Layers, or halves of them, whose hidden states of all tokens are kept as a trunk.
     """
-    accelerator = Accelerator()
     if encoder.model.config.model_type not in BERT_LIKE and (keep or isinstance(source, Trunk)):
         raise UserError(f"A {encoder.model.config.model_type} model has no cached trunk.")
-    encoder.model.to(accelerator.device)
-    shards = _plan_shards(source.lengths)
     base = {
         "encoder": encoder.sha256,
         "source": source.sha256,
         "code": code_version(sys.modules[__name__], tokens_module, layers_module, trunk_module),
+        "versions": package_versions("torch", "transformers"),
     }
-    keys = [_shard_keys(base, np.concatenate(shard), kinds, keep) for shard in shards]
-    missing = [i for i, key in enumerate(keys) if not _is_stored(store, key)]
-    mine = missing[accelerator.process_index :: accelerator.num_processes]
-    work = [int(source.lengths[np.concatenate(shards[i])].sum()) for i in mine]
-    for i in track(mine, "reading", work, unit="tokens"):
-        run = _batch_runner(source, encoder, kinds, keep, accelerator.device)
-        _store_shard(store, keys[i], shards[i], _run_batches(run, shards[i], accelerator.device))
-    accelerator.wait_for_everyone()
-    folders = [store.place("vectors", key["vectors"]) for key in keys]
-    vectors = Vectors(len(source.lengths), encoder.layers, tuple(kinds), tuple(folders))
-    rows = [load_array(folder / "rows.npy") for folder in folders]
-    trunks = {
-        layer: join_shards(
-            layer,
-            [
-                (own, load_array(store.place("hidden", key[f"{layer:g}"]) / "hidden.npy"))
-                for own, key in zip(rows, keys, strict=True)
-            ],
-            source.lengths,
-            hash_json({**base, "layer": layer}),
-        )
-        for layer in keep
-    }
+    shards = [
+        Shard(batches, _shard_keys(base, np.concatenate(batches), kinds, keep))
+        for batches in _plan_batches(source.lengths)
+    ]
+    _compute_missing(shards, source, encoder, store, kinds, keep)
+    folders = tuple(store.place("vectors", shard.keys["vectors"]) for shard in shards)
+    vectors = Vectors(len(source.lengths), encoder.layers, tuple(kinds), folders)
+    trunks = {}
+    for layer in keep:
+        places = [store.place("hidden", shard.keys[f"{layer:g}"]) for shard in shards]
+        states = [load_array(place / "hidden.npy") for place in places]
+        rows = [shard.rows for shard in shards]
+        sha256 = hash_json({**base, "layer": layer})
+        parts = list(zip(rows, states, strict=True))
+        trunks[layer] = join_shards(layer, parts, source.lengths, sha256)
     return vectors, trunks
+
+
+def _compute_missing(
+    shards: list[Shard],
+    source: TokenIds | Trunk,
+    encoder: Encoder,
+    store: Store,
+    kinds: Sequence[Kind],
+    keep: Sequence[float],
+) -> None:
+    """Compute the shards that are not in the store; one is written while the next is computed."""
+    accelerator = Accelerator()
+    device, world = accelerator.device, accelerator.num_processes
+    own = shards[accelerator.process_index :: world]  # by number, so that no two processes disagree
+    missing = [shard for shard in own if not _is_stored(store, shard)]
+    work = [int(source.lengths[shard.rows].sum()) for shard in missing]
+    encoder.model.to(device)
+    run = _batch_runner(source, encoder, kinds, keep, device)
+    with ThreadPoolExecutor(1) as writer:
+        written: Future[None] | None = None
+        for shard in track(missing, "reading", work, unit="tokens"):
+            found = _run_batches(run, shard.batches, device)
+            if written:
+                written.result()
+            written = writer.submit(_store_shard, store, shard, found)
+        if written:
+            written.result()
+    accelerator.wait_for_everyone()
 
 
 def _batch_runner(
@@ -90,10 +134,11 @@ def _batch_runner(
     keep: Sequence[float],
     device: torch.device,
 ) -> Callable[[np.ndarray], Batch]:
-    """Return a function from the rows of a batch to its (b, k, d) vectors and kept states."""
+    """Return a function from the rows of a batch to its vectors and kept states."""
     top = max([layer for layer, _ in kinds] + list(keep), default=0)
     start = source.layer if isinstance(source, Trunk) else 0.0
-    cls_at_top = top not in keep and {p for layer, p in kinds if layer == top} == {"cls"}
+    whole_top = any(layer > top - 1 for layer in keep)
+    cls_at_top = not whole_top and {p for layer, p in kinds if layer == top} == {"cls"}
 
     @torch.inference_mode()
     def run(rows: np.ndarray) -> Batch:
@@ -104,8 +149,8 @@ def _batch_runner(
             found |= {kind: pool(states, mask, kind[1]) for kind in kinds if kind[0] == layer}
             if layer in keep:
                 hidden[layer] = states[mask].cpu().numpy()
-        empty = torch.zeros(len(rows), 0, encoder.width)
-        vectors = torch.stack([found[kind] for kind in kinds], dim=1) if kinds else empty
+        empty = torch.zeros(0, len(rows), encoder.width)
+        vectors = torch.stack([found[kind] for kind in kinds]) if kinds else empty
         return vectors.cpu().numpy(), hidden
 
     return run
@@ -126,12 +171,11 @@ def _run_batches(
         torch.set_num_threads(threads)
 
 
-def _plan_shards(lengths: np.ndarray) -> list[list[np.ndarray]]:
-    """Group batches of similar length into shards, longest texts first."""
-    batches = token_batches(np.arange(len(lengths)), lengths, BATCH_TOKENS)[::-1]
+def _plan_batches(lengths: np.ndarray) -> list[list[np.ndarray]]:
+    """Group batches of similar length, shard by shard, longest texts first."""
     shards: list[list[np.ndarray]] = []
     room = 0
-    for batch in batches:
+    for batch in token_batches(np.arange(len(lengths)), lengths, BATCH_TOKENS)[::-1]:
         size = int(lengths[batch].sum())
         if size > room:
             shards.append([])
@@ -150,24 +194,21 @@ def _shard_keys(
     return keys | {f"{layer:g}": {**own, "layer": layer} for layer in keep}
 
 
-def _is_stored(store: Store, keys: dict[str, dict[str, Any]]) -> bool:
-    return all(
-        store.find("vectors" if name == "vectors" else "hidden", key) for name, key in keys.items()
-    )
+def _is_stored(store: Store, shard: Shard) -> bool:
+    kinds = {name: "vectors" if name == "vectors" else "hidden" for name in shard.keys}
+    return all(store.find(kinds[name], key) for name, key in shard.keys.items())
 
 
-def _store_shard(
-    store: Store, keys: dict[str, dict[str, Any]], batches: list[np.ndarray], found: list[Batch]
-) -> None:
+def _store_shard(store: Store, shard: Shard, found: list[Batch]) -> None:
     """Put a shard's vectors and kept states into the store."""
-    rows, vectors = np.concatenate(batches), np.concatenate([vectors for vectors, _ in found])
-    broken = rows[~np.isfinite(vectors).all(axis=(1, 2))]
+    rows, vectors = shard.rows, np.concatenate([v for v, _ in found], axis=1)
+    broken = rows[~np.isfinite(vectors).all(axis=(0, 2))]
     if len(broken):
         raise UserError(
             f"The encoder's vector of text {broken.min() + 1} holds values that are not numbers."
         )
     for layer in found[0][1]:
         hidden = {"hidden": np.concatenate([states[layer] for _, states in found])}
-        store.folder("hidden", keys[f"{layer:g}"], partial(save_arrays, arrays=hidden))
+        store.folder("hidden", shard.keys[f"{layer:g}"], partial(save_arrays, arrays=hidden))
     arrays = {"rows": rows, "vectors": vectors}
-    store.folder("vectors", keys["vectors"], partial(save_arrays, arrays=arrays))
+    store.folder("vectors", shard.keys["vectors"], partial(save_arrays, arrays=arrays))

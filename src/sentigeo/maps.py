@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from sentigeo.errors import UserError
-from sentigeo.store import Store, code_version, hash_array
+from sentigeo.store import Store, code_version, hash_array, package_versions
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
 
@@ -73,6 +75,7 @@ def load_maps(
         "wanted": [list(one) for one in wanted],
         "perplexity": perplexity,
         "code": code_version(sys.modules[__name__]),
+        "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
     }
 
     def compute() -> dict[str, np.ndarray]:
@@ -92,7 +95,7 @@ def draw_map(
 ) -> Map:
     """Draw one map with one thread, so that the same seed gives the same map; see `draw_maps`."""
     draw = {"pca": _pca, "tsne": _tsne, "umap": _umap}[method]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # what matters of them was checked before
         own, others = draw(fitted, placed, seed, perplexity)
     return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
@@ -128,6 +131,11 @@ def _umap(
     return own, umap.transform(pairwise_distances(placed, fitted))
 
 
+def largest_perplexity(points: int) -> int:
+    """Return the largest perplexity that a map of so many points allows."""
+    return (points - 1) // 3
+
+
 def explained_variance(vectors: np.ndarray) -> np.ndarray:
     """Return the share of the variance that each principal component explains, exactly."""
     _check_vectors(vectors)
@@ -155,6 +163,27 @@ def faithfulness(
     }
 
 
+def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Measure the faithfulness of maps, over the seeds of each method.
+
+    Args:
+        maps: Maps by time, such as before and after.
+        vectors: (n, d) vectors that the maps were fitted on, by time.
+
+    Returns:
+        Columns `time`, `method`, `measure`, `value` (mean over seeds), `low`, `high` (range over
+        seeds), `seeds`.
+    """
+    rows = [
+        {"time": time, "method": own.method} | faithfulness(vectors[time], own.fitted)
+        for time, drawn in maps.items()
+        for own in drawn
+    ]
+    found = pd.DataFrame(rows).melt(["time", "method"], var_name="measure")
+    groups = found.groupby(["time", "method", "measure"], sort=False)["value"]
+    return groups.agg(value="mean", low="min", high="max", seeds="size").reset_index()
+
+
 def neighbour_overlap(first: np.ndarray, second: np.ndarray, neighbours: int) -> float:
     """Return the mean share of nearest neighbours that points have in common in two spaces."""
     near = [
@@ -170,11 +199,11 @@ def _check(fitted: np.ndarray, placed: np.ndarray, perplexity: float) -> None:
     _check_vectors(fitted)
     if not np.isfinite(placed).all():
         raise UserError("The vectors to be placed hold values that are not numbers.")
-    most = (len(fitted) - 1) / 3
+    most = largest_perplexity(len(fitted))
     if not 1 <= perplexity <= most:
         raise UserError(
             f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
-            f"one from 1 to {most:.0f}."
+            f"one from 1 to {most}."
         )
     if len(fitted) <= NEIGHBOURS:
         raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")

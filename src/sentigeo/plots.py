@@ -67,13 +67,13 @@ def plot_lengths(
     return figure
 
 
-def plot_estimates(frame: pd.DataFrame, axis_label: str, chance: float | None = None) -> Figure:
+def plot_estimates(frame: pd.DataFrame, axis_label: str, reference: float | None = None) -> Figure:
     """Show estimates with their intervals, a row each, one panel a group.
 
     Args:
         frame: Columns `group`, `name`, `value`, `low`, `high`, `n`; rows from top to bottom.
         axis_label: What the numbers are.
-        chance: What guessing would give.
+        reference: A value to compare with, such as what guessing would give.
     """
     groups = list(dict.fromkeys(frame["group"]))
     names = list(dict.fromkeys(frame["name"]))
@@ -84,8 +84,8 @@ def plot_estimates(frame: pd.DataFrame, axis_label: str, chance: float | None = 
         places = [names.index(name) for name in rows["name"]]
         errors = error_bars(rows)
         axis.errorbar(rows["value"], places, xerr=errors, fmt="o", color=PALETTE[1], capsize=3)
-        if chance is not None:
-            axis.axvline(chance, color=GREY, ls="--", lw=1)
+        if reference is not None:
+            axis.axvline(reference, color=GREY, ls="--", lw=1)
         sizes = rows["n"].unique()
         counts = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes.min():,} to {sizes.max():,}"
         axis.set_title(f"{group} (n = {counts})")
@@ -121,13 +121,13 @@ def plot_curves(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_conditions(frame: pd.DataFrame, axis_label: str, chance: float | None = None) -> Figure:
+def plot_conditions(frame: pd.DataFrame, axis_label: str, reference: float | None = None) -> Figure:
     """Show estimates of several conditions side by side, a row a name.
 
     Args:
         frame: Columns `name`, `condition`, `value`, `low`, `high`.
         axis_label: What the numbers are.
-        chance: What guessing would give.
+        reference: A value to compare with, such as what guessing would give.
     """
     names = list(dict.fromkeys(frame["name"]))
     conditions = list(dict.fromkeys(frame["condition"]))
@@ -141,8 +141,8 @@ def plot_conditions(frame: pd.DataFrame, axis_label: str, chance: float | None =
             rows["value"], places, xerr=errors, fmt="o", capsize=2.5, ms=5,
             color=PALETTE[2 + number], label=condition,
         )  # fmt: skip
-    if chance is not None:
-        axis.axvline(chance, color=GREY, ls="--", lw=1)
+    if reference is not None:
+        axis.axvline(reference, color=GREY, ls="--", lw=1)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set_xlim(-0.02, 1.02)

@@ -79,6 +79,13 @@ def fit_svm(train: np.ndarray, labels: np.ndarray) -> Any:
     return make_pipeline(StandardScaler(), SVC()).fit(train, labels)
 
 
+def svm_hits(
+    train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray
+) -> np.ndarray:
+    """Fit a support vector machine; return (t,) truth values: which test rows it gets right."""
+    return np.asarray(fit_svm(train, labels).predict(test) == truth)
+
+
 def _check(vectors: np.ndarray, labels: np.ndarray) -> None:
     if not np.isfinite(vectors).all():
         raise UserError("The vectors hold values that are not numbers.")

@@ -1,11 +1,15 @@
 """How alike vectors are."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from sentigeo.stats import CONFIDENCE, Estimate, mean_over_runs
+from sentigeo.stats import half_samples, mean_over_runs
 from sentigeo.vectors import Vectors
+
+HALVES = 50  # behind the interval of an alignment
+NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 
 def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -18,29 +22,20 @@ def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     """Return the linear centred kernel alignment of two sets of vectors of the same n texts.
 
-    It is 1 if one set is a rotated, shifted and scaled copy of the other, and 0 if nothing
-    linear connects them (Kornblith et al., 2019).
+    It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019).
+    Unrelated sets come close to 0 only if n is much larger than d: they reach about d / (n + d). A
+    set without variance has no alignment: the result is not a number.
 
     Args:
         first: (n, d) vectors.
         second: (n, e) vectors.
     """
-    a, b = first - first.mean(axis=0), second - second.mean(axis=0)
+    a, b = (v.astype(np.float64) for v in (first, second))
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    if min(np.abs(a).max(), np.abs(b).max()) < NO_VARIANCE:
+        return float("nan")
     shared = np.linalg.norm(a.T @ b) ** 2
     return min(1.0, float(shared / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))))
-
-
-def estimate_cka(first: np.ndarray, second: np.ndarray, resamples: int = 100) -> Estimate:
-    """Estimate the linear alignment, its interval by the spread over random halves of the texts.
-
-    A half drawn without replacement varies around the whole as the whole varies around the truth;
-    the usual bootstrap would be off, because texts that are drawn twice make sets look more alike.
-    """
-    value, rng = linear_cka(first, second), np.random.default_rng(0)
-    halves = (rng.permutation(len(first))[: len(first) // 2] for _ in range(resamples))
-    spread = np.std([linear_cka(first[half], second[half]) for half in halves], ddof=1)
-    margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * spread)
-    return Estimate(value, max(0.0, value - margin), min(1.0, value + margin), len(first))
 
 
 def compare_layers(
@@ -56,15 +51,20 @@ def compare_layers(
 
     Returns:
         Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer`, `value`,
-        `low`, `high`, `n`.
+        `low`, `high`, `n`. Where all vectors are equal there is no alignment.
     """
     found = []
     for layer, pooling in before.kinds:
         old, new = (vectors.matrix(layer, pooling)[rows] for vectors in (before, after))
         cosine = mean_over_runs(row_cosines(old, new)[None], resamples)
-        measures = {"linear alignment": estimate_cka(old, new), "mean cosine": cosine}
+        cka = half_samples(partial(_cka_of, old, new), len(rows), HALVES)
+        measures = {"linear alignment": cka, "mean cosine": cosine}
         found += [
             {"group": group, "name": pooling, "layer": layer, **vars(estimate)}
             for group, estimate in measures.items()
         ]
     return pd.DataFrame(found)
+
+
+def _cka_of(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> float:
+    return linear_cka(first[rows], second[rows])

@@ -53,7 +53,7 @@ def save_space(space: Space, store: Store) -> Path:
         space.corpus.to_parquet(folder / "corpus.parquet", index=False)
         write_text(folder / "space.json", json.dumps(facts))
 
-    return store.folder("space", {**facts, "ids": hash_json(space.corpus["id"].tolist())}, fill)
+    return store.folder("space", {**facts, "corpus": hash_json(space.corpus.to_json())}, fill)
 
 
 def load_space(folder: Path) -> Space:

@@ -124,9 +124,26 @@ def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: i
         resamples: Bootstrap resamples.
     """
     draws = np.random.default_rng(0).integers(cases, size=(resamples, cases))
-    value, tail = statistic(np.arange(cases)), (1 - CONFIDENCE) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile([statistic(drawn) for drawn in draws], [tail, 1 - tail])
-    return Estimate(value, min(value, float(low)), max(value, float(high)), cases)
+    return Estimate(statistic(np.arange(cases)), float(low), float(high), cases)
+
+
+def half_samples(statistic: Callable[[np.ndarray], float], cases: int, halves: int) -> Estimate:
+    """Estimate a share-like statistic that repeated cases would distort, such as a variance.
+
+    A half of the cases drawn without replacement varies around the whole as much as the whole
+    varies around the truth; a bootstrap would draw cases twice and be off to one side.
+
+    Args:
+        statistic: Maps (m,) numbers of cases to its value between 0 and 1.
+        cases: n.
+        halves: How many halves are drawn.
+    """
+    value, rng = statistic(np.arange(cases)), np.random.default_rng(0)
+    found = [statistic(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
+    margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * np.std(found, ddof=1))
+    return Estimate(value, max(0.0, value - margin), min(1.0, value + margin), cases)
 
 
 def mcnemar(after: ArrayLike, before: ArrayLike) -> float:

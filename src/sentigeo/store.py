@@ -7,6 +7,8 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 from types import ModuleType
@@ -69,7 +71,7 @@ class Store:
             CacheNotice,
             stacklevel=3,
         )
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # another process may be at it too
         return None
 
     def put(self, kind: str, key: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
@@ -99,6 +101,11 @@ def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def package_versions(*packages: str) -> dict[str, str]:
+    """Return the installed versions of packages that make a result."""
+    return {name: version(name) for name in packages}
 
 
 def code_version(*modules: ModuleType) -> str:
@@ -146,8 +153,9 @@ def _write_entry(folder: Path, key: Mapping[str, Any], fill: Callable[[Path], No
 def _sweep(folder: Path) -> None:
     """Remove what killed runs left half-written more than a day ago."""
     for part in folder.glob(".part-*"):
-        if time.time() - part.stat().st_mtime > 86_400:
-            shutil.rmtree(part, ignore_errors=True)
+        with suppress(FileNotFoundError):  # finished or swept by another process meanwhile
+            if time.time() - part.stat().st_mtime > 86_400:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def is_whole(folder: Path) -> bool:

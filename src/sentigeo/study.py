@@ -79,6 +79,15 @@ def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     return corpus.reindex(columns=columns)
 
 
+def pick_tuned(results: list[Result]) -> Result:
+    """Return the model that stands for fine-tuning in later chapters.
+
+    That is the first one with contrastive samples, or without where there are none.
+    """
+    kept = {result.run.name: result for result in results if result.run.keep}
+    return kept.get("with", kept["without"])
+
+
 class Study:
     """Trains the runs of a profile, or reads them from the cache.
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sentigeo.store import hash_array
 from sentigeo.tokens import TokenIds
 
 FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
@@ -59,7 +60,8 @@ def join_shards(
 def vectors_as_trunk(layer: int, vectors: np.ndarray) -> Trunk:
     """Make a trunk whose texts are one token long: (n, d) vectors for a head to train on."""
     count = len(vectors)
-    return Trunk(layer, [vectors], np.zeros(count, int), np.arange(count), np.ones(count, int), "")
+    places, ones = np.arange(count), np.ones(count, int)
+    return Trunk(layer, [vectors], np.zeros(count, int), places, ones, hash_array(vectors))
 
 
 def make_batch(

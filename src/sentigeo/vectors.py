@@ -22,8 +22,8 @@ class Vectors:
     Attributes:
         texts: n.
         layers: Layers of the encoder; layer 0 is its embeddings.
-        kinds: k layers with their pooling, in the order of the shards' second axis.
-        shards: Folders with `rows.npy` (b,) and `vectors.npy` (b, k, d), float32.
+        kinds: k layers with their pooling, in the order of the shards' first axis.
+        shards: Folders with `rows.npy` (b,) and `vectors.npy` (k, b, d), float32.
         below: Where to find the layers that are not among `kinds`: fine-tuning left them alone.
     """
 
@@ -40,10 +40,10 @@ class Vectors:
             layer: Layers are counted from 0, the embeddings; -1 is the last.
             pooling: The first token, the mean or the maximum over tokens.
         """
-        if not isinstance(layer, int):
+        if not isinstance(layer, int | np.integer):
             found = [self.matrix(one, pooling) for one in layer]
             return np.asarray(np.mean(found, axis=0, dtype=np.float32))
-        number = resolve_layer(layer, self.layers)
+        number = resolve_layer(int(layer), self.layers)
         if (number, pooling) in self.kinds:
             return self._gather(self.kinds.index((number, pooling)))
         if self.below is None:
@@ -51,11 +51,12 @@ class Vectors:
         return self.below.matrix(number, pooling)
 
     def _gather(self, place: int) -> np.ndarray:
-        parts = [(load_array(s / "rows.npy"), load_array(s / "vectors.npy")) for s in self.shards]
-        width = parts[0][1].shape[2] if parts else 0
-        found = np.empty((self.texts, width), np.float32)
-        for rows, vectors in parts:
-            found[rows] = vectors[:, place]
+        found = np.empty((self.texts, 0), np.float32)
+        for shard in self.shards:  # one at a time: a memory-mapped file stays open
+            vectors = load_array(shard / "vectors.npy")[place]
+            if not found.size:
+                found = np.empty((self.texts, vectors.shape[1]), np.float32)
+            found[load_array(shard / "rows.npy")] = vectors
         return found
 
     def describe(self, root: Path) -> dict[str, Any]:
