@@ -161,6 +161,10 @@ def test_two_processes_share_the_study(tiny_bert, tmp_path):
     folders = list((tmp_path / "finetune").iterdir())
     assert len(folders) == 8
     assert all((folder / "entry.json").is_file() for folder in folders)
+    kept = [folder for folder in folders if (folder / "README.md").is_file()]
+    assert len(kept) == 2
+    for folder in kept:
+        AutoModelForSequenceClassification.from_pretrained(folder)
 
 
 def test_impossible_dose_is_said_before_anything_is_trained(tiny_bert, tmp_path):

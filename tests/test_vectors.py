@@ -15,7 +15,7 @@ def stored(tmp_path):
         for number, arrays in enumerate(
             [
                 {"rows": np.array([2, 0]), "vectors": np.array([[[20.0], [0.0]], [[21.0], [1.0]]])},
-                {"rows": np.array([1]), "vectors": np.array([[[10.0], [11.0]]])},
+                {"rows": np.array([1]), "vectors": np.array([[[10.0]], [[11.0]]])},
             ]
         )
     ]

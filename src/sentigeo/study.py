@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
 
 from sentigeo import classifier, finetune, plan, tokens, training_state, trunk
 from sentigeo import extract as extract_module
@@ -140,8 +142,7 @@ class Study:
         weights = [self._cost(run) for run in self.runs]
         found: list[Result] = []
         for run in track(self.runs, "fine-tuning", weights):
-            folder = self.store.folder("finetune", self._key(run), self._filler(run))
-            accelerator.wait_for_everyone()
+            folder = self._obtain(run, accelerator)
             if accelerator.is_main_process:
                 forget_state(self.store.place("training", self._key(run)))
             found.append(self._read(run, folder))
@@ -192,8 +193,17 @@ class Study:
         """Return what a run depends on; its name is not part of that, so equal runs are one."""
         return {**self.data_key, "run": {k: v for k, v in asdict(run).items() if k != "name"}}
 
-    def _filler(self, run: Run) -> Any:
-        return lambda folder: self._train(run, folder)
+    def _obtain(self, run: Run, accelerator: Accelerator) -> Path:
+        """Return a run's folder; all processes train it if need be, the main one stores it."""
+        key, main = self._key(run), accelerator.is_main_process
+        (found,) = broadcast_object_list([self.store.find("finetune", key) if main else None])
+        if found is None and main:
+            self.store.put("finetune", key, lambda folder: self._train(run, folder))
+        elif found is None:
+            with tempfile.TemporaryDirectory() as scratch:
+                self._train(run, Path(scratch))
+        accelerator.wait_for_everyone()
+        return self.store.place("finetune", key)
 
     def _train(self, run: Run, folder: Path) -> None:
         """Train a run and write what it answered into a folder."""
