@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import ortho_group
 from sklearn.metrics.pairwise import cosine_similarity
 
-from sentigeo.similarity import compare_layers, linear_cka, row_cosines
+from sentigeo.similarity import compare_layers, linear_cka, row_cosines, shuffled_cka
 from sentigeo.store import Store, save_arrays
 from sentigeo.vectors import Vectors
 
@@ -46,8 +46,10 @@ def test_sets_without_variance_have_no_alignment(vectors):
 
 def test_unrelated_sets_are_as_alike_as_the_docstring_says():
     rng = np.random.default_rng(0)
-    found = linear_cka(rng.normal(size=(900, 100)), rng.normal(size=(900, 100)))
-    assert found == pytest.approx(100 / (900 + 100), abs=0.01)
+    vectors = rng.normal(size=(900, 100))
+    by_chance = pytest.approx(100 / (900 + 100), abs=0.01)
+    assert linear_cka(vectors, rng.normal(size=(900, 100))) == by_chance
+    assert shuffled_cka(vectors, vectors) == by_chance
 
 
 def test_layers_that_did_not_move_are_alike(tmp_path, vectors):

@@ -55,7 +55,7 @@ def plot_variance(shares: dict[str, np.ndarray]) -> Figure:
         total = np.cumsum(own)
         axis.plot(np.arange(1, len(total) + 1), total, color=PALETTE[2 + number], lw=2, label=name)
         axis.plot(2, total[1], "o", color=PALETTE[2 + number])
-        axis.annotate(f"{total[1]:.0%}", (2, total[1]), (7, -3), textcoords="offset points")
+        axis.annotate(f"{total[1]:.0%}", (2, total[1]), (6, -12), textcoords="offset points")
     axis.axvline(2, color=GREY, ls=":", lw=1)
     axis.set_xscale("log")
     axis.set_xticks([1, 2, 5, 10, 50, 100], ["1", "2", "5", "10", "50", "100"])

@@ -23,8 +23,8 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     """Return the linear centred kernel alignment of two sets of vectors of the same n texts.
 
     It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019).
-    Unrelated sets come close to 0 only if n is much larger than d: they reach about d / (n + d). A
-    set without variance has no alignment: the result is not a number.
+    Unrelated sets come close to 0 only if n is much larger than d: normal vectors reach about
+    d / (n + d). A set without variance has no alignment: the result is not a number.
 
     Args:
         first: (n, d) vectors.
@@ -36,6 +36,11 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
         return float("nan")
     shared = np.linalg.norm(a.T @ b) ** 2
     return min(1.0, float(shared / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))))
+
+
+def shuffled_cka(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the alignment that two sets have by chance: that of one with the other shuffled."""
+    return linear_cka(first, np.random.default_rng(0).permutation(second))
 
 
 def compare_layers(
