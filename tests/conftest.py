@@ -55,6 +55,24 @@ def tiny_bert(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny_distilbert(tiny_bert, tmp_path_factory):
+    """A random DistilBERT with the same tokenizer: an encoder that cannot be cut in two."""
+    import torch
+    from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel
+
+    folder = tmp_path_factory.mktemp("tiny-distilbert")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    torch.manual_seed(0)
+    config = DistilBertConfig(
+        vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=4, hidden_dim=64,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    DistilBertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def change_profile(folder: Path, **values):
     """Write other values into the profile file `quick.yaml` of a folder."""
     path = folder / "quick.yaml"
