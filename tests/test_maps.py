@@ -130,6 +130,6 @@ def test_maps_are_compared_over_their_seeds(groups):
 
 def test_largest_perplexity_is_possible(groups):
     most = largest_perplexity(30)
-    draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most, jobs=1)
+    list(draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most, jobs=1))
     with pytest.raises(UserError, match="not possible with 30 points"):
         draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most + 1, jobs=1)

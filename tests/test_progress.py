@@ -48,7 +48,18 @@ def test_track_leaves_notes_in_a_report(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_track_without_a_terminal_is_silent(monkeypatch, capsys):
+def test_track_without_a_terminal_writes_a_line_now_and_then(monkeypatch, capsys):
+    monkeypatch.delenv(NOTE_VARIABLE, raising=False)
+    monkeypatch.setattr("sentigeo.progress.EVERY", 0.05)
+    for _ in track([1, 2, 3, 4], "work", unit="tokens"):
+        time.sleep(0.03)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("work 50%, ")
+    assert lines[0].endswith(" s left")
+
+
+def test_short_work_without_a_terminal_is_silent(monkeypatch, capsys):
     monkeypatch.delenv(NOTE_VARIABLE, raising=False)
     assert list(track([1, 2], "work")) == [1, 2]
     assert capsys.readouterr().err == ""

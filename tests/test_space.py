@@ -18,7 +18,8 @@ def make_space(root):
         {"id": ["a", "b", "c"], "text": ["x", "y", "<z>"], "label": [0, 1, 0],
          "part": ["train", "test", "test"], "pair": [None, None, "p"], "phenomenon": None}
     )  # fmt: skip
-    return Space(corpus, ["bad", "good"], vectors, vectors), store
+    logits = {"test": np.array([[2.0, 0.0], [0.0, 1.0]])}
+    return Space(corpus, ["bad", "good"], vectors, vectors, logits), store
 
 
 def test_space_is_read_back(tmp_path):
@@ -28,13 +29,16 @@ def test_space_is_read_back(tmp_path):
     assert found.classes == ["bad", "good"]
     assert found.rows("test").tolist() == [1, 2]
     assert found.labels("test").tolist() == [1, 0]
+    assert found.logits["test"].tolist() == [[2.0, 0.0], [0.0, 1.0]]
     assert found.times["after"].matrix().ravel().tolist() == [1, 2, 3]
 
 
-def test_chapters_read_a_space_and_draw_maps_without_torch():
+def test_later_chapters_do_without_torch():
     code = (
         "import sys, sentigeo.chapter, sentigeo.space, sentigeo.maps, sentigeo.probe, "
-        "sentigeo.direction, sentigeo.map_plots, sentigeo.claims, sentigeo.stats; "
+        "sentigeo.direction, sentigeo.map_plots, sentigeo.claims, sentigeo.stats, "
+        "sentigeo.cluster, sentigeo.cluster_plots, sentigeo.confusion, sentigeo.keywords, "
+        "sentigeo.wording, sentigeo.calibration, sentigeo.reviews; "
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -69,7 +69,7 @@ def bench_tsne(texts: list[str], encoder: Encoder, profile: Profile) -> dict[str
 
     def own(maps: int = len(seeds)) -> None:
         wanted = [("tsne", seed) for seed in range(maps)]
-        draw_maps(vectors, vectors[:1], wanted, profile.perplexity)
+        list(draw_maps(vectors, vectors[:1], wanted, profile.perplexity))
 
     def theirs() -> None:
         for seed in seeds:

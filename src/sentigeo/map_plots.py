@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
@@ -21,16 +22,10 @@ def plot_maps(
     times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
     figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.6 * len(times)), layout="constrained")
     axes = figure.subplots(len(times), len(methods), squeeze=False)
-    order = np.random.default_rng(0).permutation(len(labels))  # no class lies on top of the other
-    colours = np.array([PALETTE[number % len(PALETTE)] for number in range(len(classes))])
+    colours = [PALETTE[number % len(PALETTE)] for number in range(len(classes))]
     for (time, method), points in maps.items():
         axis = axes[times.index(time), methods.index(method)]
-        axis.scatter(
-            points[order, 0], points[order, 1], s=5, lw=0, alpha=0.6, c=colours[labels[order]]
-        )
-        axis.set_xticks([])
-        axis.set_yticks([])
-        axis.set_aspect("equal", adjustable="datalim")
+        plot_points(axis, points, labels, colours)
         axis.set_xlabel(f"{method} 1")
         axis.set_ylabel(f"{time}\n{method} 2" if method == methods[0] else f"{method} 2")
     handles = [
@@ -42,6 +37,23 @@ def plot_maps(
         title=f"n = {len(labels):,} in each map",
     )  # fmt: skip
     return figure
+
+
+def plot_points(axis: Axes, points: np.ndarray, groups: np.ndarray, colours: Sequence[str]) -> None:
+    """Draw the points of a map, coloured by group; no group lies on top of another.
+
+    Args:
+        axis: Where to draw.
+        points: (n, 2).
+        groups: (n,) group of each point.
+        colours: Colour of each group; they repeat if there are too few.
+    """
+    order = np.random.default_rng(0).permutation(len(points))
+    own = np.array(colours)[groups[order] % len(colours)]
+    axis.scatter(points[order, 0], points[order, 1], s=5, lw=0, alpha=0.6, c=own)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_aspect("equal", adjustable="datalim")
 
 
 def plot_variance(shares: dict[str, np.ndarray]) -> Figure:

@@ -6,8 +6,9 @@ the map about them was not drawn with their help.
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,15 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from sentigeo.errors import UserError
-from sentigeo.store import Store, code_version, hash_array, package_versions
+from sentigeo.progress import track
+from sentigeo.store import (
+    Store,
+    code_version,
+    hash_array,
+    load_array,
+    package_versions,
+    save_arrays,
+)
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
 
@@ -47,8 +56,8 @@ def draw_maps(
     wanted: Sequence[tuple[str, int]],
     perplexity: float,
     jobs: int = -1,
-) -> list[Map]:
-    """Draw several maps of the same vectors, one a core at a time.
+) -> Iterator[Map]:
+    """Draw several maps of the same vectors, one a core at a time; each comes when it is done.
 
     Args:
         fitted: (n, d) vectors to fit on.
@@ -59,7 +68,8 @@ def draw_maps(
     """
     _check(fitted, placed, perplexity)
     tasks = (delayed(draw_map)(fitted, placed, *one, perplexity) for one in wanted)
-    return list(Parallel(n_jobs=jobs)(tasks))
+    drawn: Iterator[Map] = Parallel(n_jobs=jobs, return_as="generator")(tasks)
+    return drawn
 
 
 def load_maps(
@@ -69,25 +79,29 @@ def load_maps(
     wanted: Sequence[tuple[str, int]],
     perplexity: float,
 ) -> list[Map]:
-    """Return maps from the store; draw those of these vectors if they are not there yet."""
-    key = {
+    """Return maps from the store; draw those of these vectors that are not there yet."""
+    base = {
         "vectors": [hash_array(fitted), hash_array(placed)],
-        "wanted": [list(one) for one in wanted],
-        "perplexity": perplexity,
         "code": code_version(sys.modules[__name__]),
         "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
     }
-
-    def compute() -> dict[str, np.ndarray]:
-        maps = draw_maps(fitted, placed, wanted, perplexity)
-        return {
-            "fitted": np.stack([own.fitted for own in maps]),
-            "placed": np.stack([own.placed for own in maps]),
-        }
-
-    arrays = store.arrays("maps", key, compute)
-    points = zip(wanted, arrays["fitted"], arrays["placed"], strict=True)
-    return [Map(method, seed, own, others) for (method, seed), own, others in points]
+    keys = {
+        (method, seed): base
+        | {"method": method, "seed": seed}
+        | ({"perplexity": perplexity} if method == "tsne" else {})
+        for method, seed in wanted
+    }
+    missing = [one for one in wanted if not store.find("maps", keys[one])]
+    drawn = draw_maps(fitted, placed, missing, perplexity) if missing else iter(())
+    for one in track(missing, "drawing maps"):
+        new = next(drawn)
+        arrays = {"fitted": new.fitted, "placed": new.placed}
+        store.put("maps", keys[one], partial(save_arrays, arrays=arrays))
+    places = {one: store.place("maps", keys[one]) for one in wanted}
+    return [
+        Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy"))
+        for one, place in places.items()
+    ]
 
 
 def draw_map(

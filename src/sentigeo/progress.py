@@ -17,6 +17,8 @@ from sentigeo.store import write_text
 
 NOTE_VARIABLE = "SENTIGEO_NOTE"  # the file in which a notebook says how far its long work is
 
+EVERY = 60.0  # seconds between plain lines
+
 T = TypeVar("T")
 
 
@@ -26,7 +28,8 @@ def track(
     """Yield items and show how far they are, at what rate, and the time left.
 
     In a running report the notebook stays clean: it leaves a note, which the runner shows.
-    Elsewhere a bar is drawn in a terminal or in JupyterLab.
+    Elsewhere a bar is drawn in a terminal or in JupyterLab, and without either a plain line is
+    written now and then.
 
     Args:
         items: What to go through.
@@ -38,6 +41,7 @@ def track(
     note = os.environ.get(NOTE_VARIABLE)
     quiet = note is not None or not (sys.stderr.isatty() or get_ipython())
     began, done = time.monotonic(), 0
+    said = began
     with auto_tqdm(
         total=sum(weights), desc=name, unit=f" {unit}", unit_scale=True, disable=quiet
     ) as bar:
@@ -45,12 +49,19 @@ def track(
             yield item
             bar.update(weight)
             done += weight
+            now = time.monotonic()
             if note:
-                rate = done / (time.monotonic() - began)
-                left = (sum(weights) - done) / rate
-                speed = "" if unit == "it" else f", {rate:,.0f} {unit}/s"
-                share = done / sum(weights)
-                write_text(Path(note), f"{name} {share:.0%}{speed}, {left:.0f} s left")
+                write_text(Path(note), _describe(name, done, sum(weights), now - began, unit))
+            elif quiet and now - said >= EVERY:
+                text = _describe(name, done, sum(weights), now - began, unit)
+                print(text, file=sys.stderr, flush=True)
+                said = now
+
+
+def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> str:
+    rate = done / seconds
+    speed = "" if unit == "it" else f", {rate:,.0f} {unit}/s"
+    return f"{name} {done / total:.0%}{speed}, {(total - done) / rate:.0f} s left"
 
 
 class RunProgress:
@@ -64,7 +75,7 @@ class RunProgress:
     """
 
     def __init__(
-        self, notebooks: int, note: Path, stream: TextIO = sys.stderr, every: float = 60.0
+        self, notebooks: int, note: Path, stream: TextIO = sys.stderr, every: float = EVERY
     ) -> None:
         self.notebooks = notebooks
         self.note = note

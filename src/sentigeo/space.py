@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sentigeo.store import Store, hash_json, write_text
+from sentigeo.store import Store, hash_array, hash_json, load_array, save_arrays, write_text
 from sentigeo.vectors import Vectors, open_vectors
 
 
@@ -20,12 +20,14 @@ class Space:
         classes: Names of the classes by number.
         before: Vectors of every row before fine-tuning.
         after: Vectors of every row after it.
+        logits: (n, classes) answers of the fine-tuned classifier, by part of the corpus.
     """
 
     corpus: pd.DataFrame
     classes: list[str]
     before: Vectors
     after: Vectors
+    logits: dict[str, np.ndarray]
 
     @property
     def times(self) -> dict[str, Vectors]:
@@ -45,12 +47,14 @@ def save_space(space: Space, store: Store) -> Path:
     """Write down a space in the store that holds its vectors; return where."""
     facts = {
         "classes": space.classes,
+        "logits": {part: hash_array(own) for part, own in space.logits.items()},
         "before": space.before.describe(store.root),
         "after": space.after.describe(store.root),
     }
 
     def fill(folder: Path) -> None:
         space.corpus.to_parquet(folder / "corpus.parquet", index=False)
+        save_arrays(folder, space.logits)
         write_text(folder / "space.json", json.dumps(facts))
 
     return store.folder("space", {**facts, "corpus": hash_json(space.corpus.to_json())}, fill)
@@ -65,4 +69,5 @@ def load_space(folder: Path) -> Space:
         classes=facts["classes"],
         before=open_vectors(facts["before"], root),
         after=open_vectors(facts["after"], root),
+        logits={part: load_array(folder / f"{part}.npy") for part in facts["logits"]},
     )

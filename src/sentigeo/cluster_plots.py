@@ -1,0 +1,175 @@
+"""Figures of clusters, confusion matrices and keywords: an analysis in, a Figure out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sentigeo.map_plots import plot_points
+from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
+
+CLUSTER_COLOURS = (*PALETTE[2:], *PALETTE[:2])  # not those of the classes: a cluster is no label
+
+
+def plot_labels_and_clusters(
+    maps: dict[tuple[str, str], np.ndarray],
+    labels: np.ndarray,
+    classes: Sequence[str],
+    clusters: dict[str, np.ndarray],
+) -> Figure:
+    """Show every map twice, side by side: coloured by label and coloured by cluster.
+
+    Args:
+        maps: (n, 2) points by time and method.
+        labels: (n,) class of each point.
+        classes: Names of the classes.
+        clusters: (n,) cluster of each point, by time.
+    """
+    times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
+    figure = Figure(figsize=(PAGE_WIDTH, 1.2 + 2.1 * len(times)), layout="constrained")
+    axes = figure.subplots(len(times), 2 * len(methods), squeeze=False)
+    for (time, method), points in maps.items():
+        row, column = times.index(time), 2 * methods.index(method)
+        plot_points(axes[row, column], points, labels, PALETTE)
+        plot_points(axes[row, column + 1], points, clusters[time], CLUSTER_COLOURS)
+        axes[row, column].set_title(f"{method}, label" if row == 0 else "")
+        axes[row, column + 1].set_title(f"{method}, cluster" if row == 0 else "")
+    for row, time in enumerate(times):
+        axes[row, 0].set_ylabel(f"{time} fine-tuning")
+    k = 1 + max(int(own.max()) for own in clusters.values())
+    named = [(name, PALETTE[n % len(PALETTE)]) for n, name in enumerate(classes)]
+    named += [(f"cluster {n + 1}", CLUSTER_COLOURS[n % len(CLUSTER_COLOURS)]) for n in range(k)]
+    handles = [axes[0, 0].scatter([], [], s=40, color=c, label=name) for name, c in named]
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=min(6, len(handles)),
+        title=f"n = {len(labels):,} in each map",
+    )  # fmt: skip
+    return figure
+
+
+def plot_k_study(studies: dict[str, pd.DataFrame]) -> Figure:
+    """Show how inertia, silhouette, gap and agreement with the labels depend on k.
+
+    Args:
+        studies: Columns `k`, `inertia`, `silhouette`, `gap`, `gap_error`, `ari`, by name.
+    """
+    panels = {"inertia": "inertia (k = 1 is 1)", "silhouette": "silhouette",
+              "gap": "gap statistic", "ari": "agreement with labels (ARI)"}  # fmt: skip
+    figure = Figure(figsize=(PAGE_WIDTH, 5.0), layout="constrained")
+    axes = figure.subplots(2, 2, sharex=True)
+    for axis, (column, label) in zip(axes.ravel(), panels.items(), strict=True):
+        for number, (name, study) in enumerate(studies.items()):
+            values = study[column] / (study["inertia"].iloc[0] if column == "inertia" else 1)
+            errors = study["gap_error"] if column == "gap" else None
+            axis.errorbar(
+                study["k"], values, yerr=errors, fmt="o-", ms=4, capsize=2.5,
+                color=PALETTE[2 + number], label=name,
+            )  # fmt: skip
+        axis.set_ylabel(label)
+        axis.set_xticks(study["k"])
+    for axis in axes[1]:
+        axis.set_xlabel("k")
+    axes[0, 0].legend()
+    return figure
+
+
+def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
+    """Show confusion matrices side by side: counts, and shares of their row.
+
+    Args:
+        tables: Counts, a row a class, a column a group, by title.
+    """
+    most = max(table.shape[0] for table in tables.values())
+    figure, axes = new_figure(1.6 + 0.75 * most, columns=len(tables))
+    for axis, (title, table) in zip(axes, tables.items(), strict=True):
+        sizes = table.sum(axis=1).to_numpy()[:, None]
+        shares = table.to_numpy() / np.maximum(sizes, 1)
+        cells = zip(table.to_numpy().flat, shares.flat, strict=True)
+        notes = np.array([f"{count:,}\n{own:.1%}" for count, own in cells]).reshape(shares.shape)
+        sns.heatmap(
+            shares, ax=axis, annot=notes, fmt="", cmap="Blues", vmin=0, vmax=1, cbar=False,
+            xticklabels=[name.replace(" (", "\n(") for name in table.columns],
+            yticklabels=list(table.index), linewidths=1,
+        )  # fmt: skip
+        axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
+        axis.tick_params(axis="x", rotation=0)
+        axis.tick_params(axis="y", rotation=0)
+    axes[0].set_ylabel("label")
+    return figure
+
+
+def plot_keywords(lists: dict[str, pd.DataFrame], sides: Sequence[str]) -> Figure:
+    """Show the keywords of clusters as horizontal bars, two clusters facing each other.
+
+    Args:
+        lists: Columns `cluster`, `term`, `score`, best first, by title.
+        sides: Names of the clusters; the first two face each other, others follow in pairs.
+    """
+    pairs = [range(first, min(first + 2, len(sides))) for first in range(0, len(sides), 2)]
+    longest = max(own.groupby("cluster").size().max() for own in lists.values())
+    figure = Figure(
+        figsize=(PAGE_WIDTH, len(lists) * len(pairs) * (1.0 + 0.21 * longest)), layout="constrained"
+    )
+    axes = figure.subplots(len(lists) * len(pairs), 2, squeeze=False)
+    panels = [(title, own, pair) for title, own in lists.items() for pair in pairs]
+    for row, (title, own, pair) in enumerate(panels):
+        top = 1.04 * own["score"].max()
+        for side in range(2):
+            axis = axes[row, side]
+            if side >= len(pair):
+                axis.set_axis_off()
+                continue
+            cluster = pair[side]
+            _bars(
+                axis,
+                own[own["cluster"] == cluster],
+                CLUSTER_COLOURS[cluster % len(CLUSTER_COLOURS)],
+                side == 0,
+            )
+            axis.set_xlim((top, 0) if side == 0 else (0, top))
+            axis.set_title(sides[cluster], color=CLUSTER_COLOURS[cluster % len(CLUSTER_COLOURS)])
+            axis.set_xlabel(title)
+    return figure
+
+
+def plot_leans(frame: pd.DataFrame, dealt: dict[str, np.ndarray]) -> Figure:
+    """Show how strongly keywords lean to their class, against labels dealt at random.
+
+    Args:
+        frame: Columns `name` (which list), `lean` (of one keyword).
+        dealt: Mean leans under labels dealt at random, by list.
+    """
+    names = list(dict.fromkeys(frame["name"]))
+    figure, (axis,) = new_figure(1.2 + 0.45 * len(names))
+    for place, name in enumerate(names):
+        leans = frame.loc[frame["name"] == name, "lean"].to_numpy()
+        shift = np.linspace(-0.2, 0.2, len(leans)) if len(leans) > 1 else 0.0
+        axis.scatter(leans, place + shift, s=14, alpha=0.7, lw=0, color=PALETTE[1])
+        axis.plot([leans.mean()] * 2, [place - 0.34, place + 0.34], color=PALETTE[7], lw=2)
+        low, high = np.quantile(dealt[name], [0.025, 0.975])
+        axis.fill_betweenx([place - 0.4, place + 0.4], low, high, color=GREY, alpha=0.35, lw=0)
+    axis.scatter([], [], s=14, color=PALETTE[1], label="a keyword")
+    axis.plot([], [], color=PALETTE[7], lw=2, label="their mean")
+    axis.fill_betweenx([], [], [], color=GREY, alpha=0.35, label="mean, labels dealt at random")
+    axis.axvline(0, color=GREY, ls="--", lw=1)
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_xlabel("log-odds of the keyword in test reviews of its class")
+    axis.grid(axis="y", visible=False)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _bars(axis: Axes, terms: pd.DataFrame, colour: str, leftward: bool) -> None:
+    """Draw one side of a pair of bar charts, its labels on the outside."""
+    places = range(len(terms))
+    axis.barh(places, terms["score"], color=colour, height=0.75)
+    axis.set_yticks(places, terms["term"])
+    axis.set_ylim(len(terms) - 0.4, -0.6)
+    axis.grid(axis="y", visible=False)
+    axis.locator_params(axis="x", nbins=4)
+    if not leftward:
+        axis.yaxis.tick_right()

@@ -1,0 +1,90 @@
+"""Confusion matrices: what clusters and a classifier make of the same reviews."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
+
+from sentigeo.cluster import NOWHERE
+from sentigeo.stats import Estimate, bootstrap, share
+
+INDICES: dict[str, Callable[..., float]] = {
+    "ari": adjusted_rand_score,
+    "ami": adjusted_mutual_info_score,
+    "v_measure": v_measure_score,
+}
+
+
+def confusion_table(
+    labels: np.ndarray, groups: np.ndarray, classes: Sequence[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Count the texts of each class in each group; as many columns as there are groups.
+
+    Args:
+        labels: (n,) true classes.
+        groups: (n,) groups, such as clusters or predicted classes.
+        classes: Names of the classes.
+        names: Names of the groups.
+    """
+    counts = np.zeros((len(classes), len(names)), np.int64)
+    np.add.at(counts, (labels, groups), 1)
+    return pd.DataFrame(counts, index=list(classes), columns=list(names))
+
+
+def order_clusters(matching: dict[int, int], classes: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Put clusters in the order of the classes they were matched with; the others come last.
+
+    Returns:
+        The clusters, and a name for each.
+    """
+    last = len(classes)
+    order = sorted(matching, key=lambda c: (last if matching[c] == NOWHERE else matching[c], c))
+    named = {NOWHERE: "no class"} | dict(enumerate(classes))
+    return order, [f"cluster {c + 1} ({named[matching[c]]})" for c in order]
+
+
+def estimate_agreement(
+    labels: np.ndarray, groups: np.ndarray, renamed: np.ndarray, resamples: int
+) -> dict[str, Estimate]:
+    """Estimate how well groups agree with classes.
+
+    Args:
+        labels: (n,) true classes.
+        groups: (n,) groups.
+        renamed: (n,) class that each text's group stands for.
+        resamples: Bootstrap resamples behind the intervals of the indices.
+
+    Returns:
+        `accuracy`, `ari` (adjusted Rand index), `ami` (adjusted mutual information) and
+        `v_measure`. The last three compare groups with classes whatever the groups are called.
+    """
+    found = {"accuracy": share(renamed == labels)}
+    for name, index in INDICES.items():
+        found[name] = bootstrap(partial(_of_rows, index, labels, groups), len(labels), resamples)
+    return found
+
+
+def compare_answers(
+    labels: np.ndarray, first: np.ndarray, second: np.ndarray, names: tuple[str, str]
+) -> pd.DataFrame:
+    """Count where two answers about the same texts agree and differ, and which of them is right.
+
+    Returns:
+        Columns `answers`, `texts`, and the share that either is right in, with its interval.
+    """
+    rows = []
+    for name, inside in {"agree": first == second, "differ": first != second}.items():
+        row: dict[str, object] = {"answers": name, "texts": int(inside.sum())}
+        for who, answer in zip(names, (first, second), strict=True):
+            right = answer[inside] == labels[inside]
+            row[f"{who} right"] = f"{share(right):.3f}" if inside.any() else None
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _of_rows(
+    index: Callable[..., float], labels: np.ndarray, groups: np.ndarray, rows: np.ndarray
+) -> float:
+    return float(index(labels[rows], groups[rows]))

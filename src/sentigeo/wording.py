@@ -1,0 +1,119 @@
+"""What the wording of a review says about its label, as a tag that is computed.
+
+Opinion words are terms whose log-odds in the training reviews of a class stand out. A review's tag
+compares its opinion words with its label; thresholds come from the training reviews as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_matrix
+
+from sentigeo.keywords import Terms, count_terms, log_odds, split_words
+from sentigeo.stats import share
+
+CLEAR = 3.0  # z-score that makes a term an opinion word
+SIDE = 0.2  # share of opinion words by which one side must outweigh the other
+LEAST = 10  # training reviews that must use a term
+TURNS = {
+    "although", "but", "despite", "except", "however", "instead", "nevertheless", "otherwise",
+    "still", "though", "unfortunately", "whereas", "while", "yet",
+}  # fmt: skip
+TAGS = {
+    "few opinions": "few opinion words for its length, as in a plot summary",
+    "other side": "opinion words mostly of other classes: irony, a comparison, or a wrong label",
+    "mixed": "opinion words of both sides",
+    "turns": "opinion words of its own class, and many words of contrast",
+    "plain": "opinion words of its own class",
+}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What is known about words from training reviews.
+
+    Attributes:
+        terms: v opinion words.
+        owners: (v,) class that each speaks for.
+        few: Opinion words per word below which a review has few of them.
+        many: Words of contrast per word above which a review has many.
+    """
+
+    terms: list[str]
+    owners: np.ndarray
+    few: float
+    many: float
+
+
+def learn_wording(texts: Sequence[str], labels: np.ndarray, classes: int) -> Wording:
+    """Learn opinion words from labelled texts.
+
+    Args:
+        texts: n training texts.
+        labels: (n,) their classes.
+        classes: How many classes there are.
+    """
+    terms = count_terms(texts, min(LEAST, len(texts)))
+    scores = log_odds(terms.texts_by_cluster(labels, classes))
+    clear = np.flatnonzero(scores.max(axis=0) > CLEAR)
+    names, owners = [terms.names[place] for place in clear], scores.argmax(axis=0)[clear]
+    used = np.asarray(terms.counts[:, clear].sum(axis=1)).ravel()
+    words, turns = _count_words(texts)
+    few = np.quantile(used / words, 0.1)
+    return Wording(names, owners, float(few), float(np.quantile(turns / words, 0.9)))
+
+
+def tag_texts(wording: Wording, texts: Sequence[str], labels: np.ndarray) -> pd.DataFrame:
+    """Tag texts by their opinion words.
+
+    Args:
+        wording: What is known about words.
+        texts: n texts.
+        labels: (n,) their true classes.
+
+    Returns:
+        Columns `own` and `other` (uses of opinion words of the text's class and of all others),
+        `turns` (words of contrast), `words` and `tag`, the first of `TAGS` that applies.
+    """
+    used = _count_opinions(wording, texts)
+    ours = labels[:, None] == wording.owners
+    own = np.asarray(used.multiply(ours).sum(axis=1)).ravel()
+    other = np.asarray(used.sum(axis=1)).ravel() - own
+    words, turns = _count_words(texts)
+    lean = (own - other) / np.maximum(own + other, 1)
+    rules = [(own + other) / words < wording.few, lean < -SIDE, lean <= SIDE,
+             turns / words > wording.many]  # fmt: skip
+    tag = np.select(rules, list(TAGS)[:-1], list(TAGS)[-1])
+    return pd.DataFrame({"own": own, "other": other, "turns": turns, "words": words, "tag": tag})
+
+
+def errors_by_tag(tags: pd.Series, wrong: np.ndarray) -> pd.DataFrame:
+    """Estimate how often texts of each tag are misclassified.
+
+    Returns:
+        Columns `tag`, `meaning`, `errors`, `value` (share of the tag's texts), `low`, `high`, `n`.
+    """
+    rows = []
+    for tag, meaning in TAGS.items():
+        inside = wrong[tags.to_numpy() == tag]
+        if len(inside):
+            facts = {"tag": tag, "meaning": meaning, "errors": int(inside.sum())}
+            rows.append(facts | vars(share(inside)))
+    return pd.DataFrame(rows)
+
+
+def _count_opinions(wording: Wording, texts: Sequence[str]) -> csr_matrix:
+    """Return the (n, v) uses of opinion words, in the order of the wording's terms."""
+    if not wording.terms:
+        return csr_matrix((len(texts), 0), dtype=np.int64)
+    found: Terms = count_terms(texts, 1, wording.terms)
+    return found.counts  # both lists are in alphabetical order
+
+
+def _count_words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (n,) words of texts, at least 1, and how many of them are words of contrast."""
+    split = [split_words(text) for text in texts]
+    words = np.array([max(1, len(own)) for own in split])
+    return words, np.array([sum(word in TURNS for word in own) for own in split])
