@@ -133,7 +133,7 @@ def test_a_pass_is_made_once_and_goes_on_after_an_interruption(tiny, tmp_path, m
     resumed = extract(tokens, tiny, Store(tmp_path / "cut"), [(2, "cls")])[0]
     assert len(done) == len(expected.shards)  # nothing was computed twice
     assert np.array_equal(resumed.matrix(), expected.matrix())
-    monkeypatch.setattr(extract_module, "_run_batches", lambda *_: 1 / 0)
+    monkeypatch.setattr(extract_module, "hidden_states", lambda *_: 1 / 0)
     again = extract(tokens, tiny, Store(tmp_path / "cut"), [(2, "cls")])[0]
     assert np.array_equal(again.matrix(), expected.matrix())
 

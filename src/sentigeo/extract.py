@@ -1,8 +1,9 @@
 """One pass of an encoder over texts, in shards that survive an interruption."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -115,10 +116,11 @@ def _compute_missing(
     work = [int(source.lengths[shard.rows].sum()) for shard in missing]
     encoder.model.to(device)
     run = _batch_runner(source, encoder, kinds, keep, device)
-    with ThreadPoolExecutor(1) as writer:
+    shards_done = closing(_run_shards(run, missing, device))
+    with ThreadPoolExecutor(1) as writer, shards_done as computed:
         written: Future[None] | None = None
         for shard in track(missing, "reading", work, unit="tokens"):
-            found = _run_batches(run, shard.batches, device)
+            found = next(computed)
             if written:
                 written.result()
             written = writer.submit(_store_shard, store, shard, found)
@@ -156,18 +158,29 @@ def _batch_runner(
     return run
 
 
-def _run_batches(
-    run: Callable[[np.ndarray], Batch], batches: list[np.ndarray], device: torch.device
-) -> list[Batch]:
-    """Run batches; on a CPU each core takes batches of its own, which wastes less than sharing."""
+def _run_shards(
+    run: Callable[[np.ndarray], Batch], shards: list[Shard], device: torch.device
+) -> Generator[list[Batch], None, None]:
+    """Yield what the batches of each shard give.
+
+    On a CPU each core takes batches of its own, which wastes less than sharing one; and none waits
+    for the last batch of a shard, because the next shard is begun before.
+    """
     if device.type != "cpu":
-        return [run(batch) for batch in batches]
+        yield from ([run(batch) for batch in shard.batches] for shard in shards)
+        return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    workers = ThreadPoolExecutor(threads)
     try:
-        with ThreadPoolExecutor(threads) as workers:
-            return list(workers.map(run, batches))
+        begun: list[list[Future[Batch]]] = []
+        for shard in shards:
+            begun.append([workers.submit(run, batch) for batch in shard.batches])
+            if len(begun) > 1:
+                yield [batch.result() for batch in begun.pop(0)]
+        yield from ([batch.result() for batch in shard] for shard in begun)
     finally:
+        workers.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
 
 

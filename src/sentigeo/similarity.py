@@ -62,7 +62,8 @@ def compare_layers(
     for layer, pooling in before.kinds:
         old, new = (vectors.matrix(layer, pooling)[rows] for vectors in (before, after))
         cosine = mean_over_runs(row_cosines(old, new)[None], resamples)
-        cka = half_samples(partial(_cka_of, old, new), len(rows), HALVES)
+        same = (layer, pooling) not in after.kinds  # as fine-tuning left it
+        cka = half_samples(partial(_cka_of, old, new), len(rows), 2 if same else HALVES)
         measures = {"linear alignment": cka, "mean cosine": cosine}
         found += [
             {"group": group, "name": pooling, "layer": layer, **vars(estimate)}
