@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from sentigeo import chapter as chapter_module
-from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
+from sentigeo.chapter import STAGE_VARIABLE, Chapter, excerpt, open_chapter
 from sentigeo.claims import Claim
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
@@ -99,3 +99,10 @@ def test_arrays_are_left_for_the_chapters_after(chapter, quick, tmp_path):
     assert later.fetch("space").resolve() == folder
     with pytest.raises(UserError, match="No chapter has recorded 'nothing' yet"):
         later.fetch("nothing")
+
+
+def test_excerpt_ends_at_a_word_if_there_is_one():
+    assert excerpt("a short review") == "a short review"
+    assert excerpt("one two three four", 12) == "one two ..."
+    unspaced = "x" * 300
+    assert excerpt(unspaced, 20) == "x" * 16 + " ..."

@@ -5,6 +5,7 @@ from sentigeo.claims import (
     Claim,
     judge_above,
     judge_all,
+    judge_groups,
     judge_separation,
     make_claim,
 )
@@ -63,3 +64,18 @@ def test_what_could_not_be_measured_is_null():
 )
 def test_judge_separation(overlaps, apart, rises, verdict):
     assert judge_separation(overlaps, apart, rises) == verdict
+
+
+@pytest.mark.parametrize(
+    ("valley", "maps", "verdict"),
+    [
+        ((0.3, 0.5), [(0.95, 0.97), (0.92, 0.96)], "supported"),
+        ((0.3, 0.5), [(0.95, 0.97), (0.85, 0.96)], "not supported"),
+        ((0.0, 0.1), [(0.95, 0.97), (0.92, 0.96)], "refuted"),
+        ((0.1, 0.3), [(0.95, 0.97), (0.92, 0.96)], "not supported"),
+        ((float("nan"), float("nan")), [(0.95, 0.97)], "not supported"),
+    ],
+)
+def test_groups_need_a_valley_and_must_be_visible_on_every_map(valley, maps, verdict):
+    visible = [Estimate(sum(own) / 2, *own, 9) for own in maps]
+    assert judge_groups(Estimate(sum(valley) / 2, *valley, 9), visible, 0.2, 0.9) == verdict

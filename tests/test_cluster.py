@@ -4,22 +4,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import adjusted_rand_score
 
 from sentigeo.cluster import (
     align_clusters,
-    choose_k,
+    cluster_space,
     compare_starts,
     find_clusters,
-    find_other_clusters,
     match_clusters,
     pick_border,
     pick_typical,
     rename_clusters,
-    silhouettes_by_chance,
-    study_k,
 )
 from sentigeo.errors import UserError
+from sentigeo.space import Space
+from sentigeo.store import Store, save_arrays
+from sentigeo.vectors import Vectors
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +99,6 @@ def test_row_order_changes_nothing():
     first, second = find_clusters(vectors, 4), find_clusters(vectors[order], 4)
     assert np.array_equal(first.members[order], second.members)
     assert np.array_equal(first.centroids, second.centroids)
-    others = find_other_clusters(vectors, 3), find_other_clusters(vectors[order], 3)
-    for name, own in others[0].items():
-        assert np.array_equal(own[order], others[1][name]), name
 
 
 def test_one_cluster_and_as_many_as_points():
@@ -124,52 +121,16 @@ def test_one_cluster_and_as_many_as_points():
 def test_impossible_clusters_are_refused(vectors, k, message):
     with pytest.raises(UserError, match=message):
         find_clusters(vectors, k)
-    with pytest.raises(UserError, match=message):
-        find_other_clusters(vectors, k)
 
 
 def test_identical_points_are_one_cluster():
     assert find_clusters(np.ones((5, 2)), 1).members.tolist() == [0] * 5
 
 
-def test_other_algorithms_find_plain_groups(groups):
-    vectors, labels = groups
-    found = find_other_clusters(vectors, 3)
-    assert set(found) == {"Ward", "Gaussian mixture", "HDBSCAN"}
-    for name, own in found.items():
-        clear = own >= 0
-        assert clear.mean() > 0.7, name
-        assert adjusted_rand_score(labels[clear], own[clear]) == 1, name
-
-
 def test_starts_agree_where_there_are_groups_and_not_where_there_are_none(groups):
     assert compare_starts(groups[0][:50], 2, range(4)).tolist() == [1.0] * 6
     noise = np.random.default_rng(0).normal(size=(200, 20))
     assert compare_starts(noise, 4, range(4)).mean() < 0.9
-
-
-def test_the_study_of_k_finds_three_groups(groups):
-    vectors, labels = groups
-    study = study_k(vectors, labels, range(1, 6), references=5).set_index("k")
-    assert study["inertia"].is_monotonic_decreasing
-    assert np.isnan(study.loc[1, "silhouette"])
-    assert study["silhouette"].idxmax() == 3
-    assert study.loc[3, "ari"] == 1
-    members = find_clusters(vectors, 3).members
-    assert study.loc[3, "silhouette"] == pytest.approx(silhouette_score(vectors, members))
-    assert choose_k(study.reset_index()) == 3
-
-
-def test_choice_of_k_by_hand():
-    study = pd.DataFrame({"k": [1, 2, 3], "gap": [0.1, 0.5, 0.55], "gap_error": [0.0, 0.0, 0.1]})
-    assert choose_k(study) == 2  # 0.5 >= 0.55 - 0.1
-    assert choose_k(study.assign(gap_error=0.0)) is None
-
-
-def test_clouds_without_groups_have_smaller_silhouettes_than_groups(groups):
-    chance = silhouettes_by_chance(groups[0], 3, clouds=4)
-    assert len(chance) == 4
-    assert chance.max() < silhouette_score(groups[0], groups[1]) - 0.1
 
 
 def test_typical_and_border_rows():
@@ -180,3 +141,31 @@ def test_typical_and_border_rows():
     assert pick_border(distances, 2).tolist() == [2, 3]
     assert pick_border(distances[:, :1], 2).tolist() == []
     assert pick_typical(distances, np.zeros(4, int), 2)[1].tolist() == []  # an empty cluster
+
+
+def make_space(folder, vectors, labels, parts):
+    arrays = {"rows": np.arange(len(vectors)), "vectors": vectors[None].astype(np.float32)}
+    shard = Store(folder).put("vectors", {}, lambda part: save_arrays(part, arrays))
+    own = Vectors(len(vectors), 0, ((0, "cls"),), (shard,))
+    corpus = pd.DataFrame({"text": "x", "label": labels, "part": parts})
+    return Space(corpus, ["bad", "good"], own, own, {})
+
+
+def test_test_texts_go_to_clusters_of_training_texts(tmp_path):
+    vectors = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [4.9], [0.0]])
+    parts = ["train"] * 5 + ["test"] * 2
+    space = make_space(tmp_path, vectors, [1, 1, 1, 0, 0, 1, 1], parts)
+    found = cluster_space(space)["after"]
+    assert found.names == ["cluster 1 (good)", "cluster 2 (bad)"]
+    assert found.members.tolist() == [1, 0]
+    assert found.answers.tolist() == [0, 1]  # the label of a test text changes nothing
+    assert found.by_class == [1, 0]
+
+
+def test_more_clusters_than_classes_leave_one_without_a_class(tmp_path):
+    vectors = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [9.0], [9.0]])
+    space = make_space(tmp_path, vectors, [1, 1, 1, 0, 0, 0, 1], ["train"] * 6 + ["test"])
+    found = cluster_space(space, 3)["before"]
+    assert found.names == ["cluster 1 (good)", "cluster 2 (bad)", "cluster 3 (no class)"]
+    assert found.answers.tolist() == [-1]
+    assert found.by_class == [1, 0, 2]

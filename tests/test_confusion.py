@@ -8,10 +8,10 @@ from sklearn.metrics import (
 )
 
 from sentigeo.confusion import (
+    chance_agreement,
     compare_answers,
     confusion_table,
     estimate_agreement,
-    order_clusters,
 )
 
 
@@ -28,10 +28,16 @@ def test_table_may_be_rectangular_and_have_empty_groups():
     assert table.loc["b"].tolist() == [2, 0, 0, 0]
 
 
-def test_clusters_stand_in_the_order_of_their_classes():
-    order, names = order_clusters({0: 1, 1: -1, 2: 0}, ["bad", "good"])
-    assert order == [2, 0, 1]
-    assert names == ["cluster 3 (bad)", "cluster 1 (good)", "cluster 2 (no class)"]
+def test_a_group_without_a_name_is_refused():
+    with pytest.raises(ValueError, match="no name"):
+        confusion_table(np.array([0, 1]), np.array([0, -1]), ["a", "b"], ["x"])
+
+
+def test_chance_by_hand():
+    labels = np.array([0, 0, 0, 1])
+    assert chance_agreement(labels, np.array([0, 0, 0, 0])) == 0.75
+    assert chance_agreement(labels, np.array([0, 0, 1, 1])) == pytest.approx(0.75 / 2 + 0.25 / 2)
+    assert chance_agreement(labels, np.array([-1, -1, -1, -1])) == 0
 
 
 def test_agreement_is_that_of_scikit_learn():

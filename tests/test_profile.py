@@ -44,6 +44,7 @@ def test_override_with_the_same_value_is_no_change(quick):
         ({"sedes": 3}, ["Unknown key 'sedes'", "quick.yaml"]),
         ({"seeds": "three"}, ["'seeds'", "quick.yaml"]),
         ({"seeds": True}, ["'seeds'", "quick.yaml"]),
+        ({"clusters": 1}, ["'clusters'", "quick.yaml", "2 or more"]),
         ({"seeds": 0}, ["'seeds'", "quick.yaml", "greater than 0"]),
         ({"validation_share": 1.0}, ["'validation_share'", "quick.yaml", "less than 1"]),
         ({"model": " "}, ["'model'", "quick.yaml", "must not be empty"]),

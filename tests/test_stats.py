@@ -4,6 +4,7 @@ from scipy import stats as scipy_stats
 
 from sentigeo.stats import (
     Estimate,
+    balanced_share,
     bootstrap,
     grouped_share,
     half_samples,
@@ -141,3 +142,16 @@ def test_half_samples_of_a_mean_have_its_standard_error():
     assert found.value == values.mean()
     assert found.high - found.value == pytest.approx(1.96 * error, rel=0.06)
     assert found.value - found.low == pytest.approx(1.96 * error, rel=0.06)
+
+
+def test_balanced_share_counts_groups_alike():
+    hits = np.array([True] * 8 + [False] * 2)
+    groups = np.array([0] * 8 + [1] * 2)
+    found = balanced_share(hits, groups, 200)
+    assert found.value == 0.5  # all of the large group, none of the small one
+    assert found.n == 10
+    rng = np.random.default_rng(0)
+    hits, groups = rng.random(300) < 0.7, rng.integers(3, size=300)
+    assert balanced_share(hits, groups, 50).value == pytest.approx(
+        np.mean([hits[groups == g].mean() for g in range(3)])
+    )

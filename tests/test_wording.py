@@ -44,7 +44,8 @@ def test_opinion_words_are_learned_from_labels():
 def test_more_than_two_classes():
     wording = Wording(["ball", "bank", "vote"], np.array([0, 1, 2]), few=0.0, many=1.0)
     found = tag_texts(wording, ["ball ball", "ball bank vote", "bank"], np.array([0, 2, 1]))
-    assert found["tag"].tolist() == ["plain", "other side", "plain"]
+    assert found["tag"].tolist() == ["plain", "mixed", "plain"]  # one word of each class
+    assert found["other"].tolist() == [0, 1, 0]
 
 
 def test_error_rates_by_tag():
@@ -53,9 +54,11 @@ def test_error_rates_by_tag():
     assert found.loc["plain", ["errors", "n"]].tolist() == [1, 2]
     assert found.loc["plain", "value"] == 0.5
     assert found.loc["other side", "value"] == 1.0
-    assert set(found.index) <= set(TAGS)
+    assert list(found.index) == list(TAGS)
+    assert found.loc["mixed", "n"] == 0
+    assert np.isnan(found.loc["mixed", "value"])
 
 
 def test_no_opinion_words_at_all():
     wording = Wording([], np.array([], int), few=0.0, many=1.0)
-    assert tag_texts(wording, ["great film"], np.array([1]))["tag"].tolist() == ["mixed"]
+    assert tag_texts(wording, ["great film"], np.array([1]))["tag"].tolist() == ["few opinions"]

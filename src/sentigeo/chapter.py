@@ -5,6 +5,7 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 import pandas as pd
@@ -143,6 +144,12 @@ class Chapter:
     def _save(self) -> None:
         text = json.dumps(self._part, indent=1, ensure_ascii=False, allow_nan=False)
         write_text(self.folder / "parts" / f"{self.name}.json", text)
+
+
+def excerpt(text: str, width: int = 160) -> str:
+    """Shorten a text to a width, at a word boundary if it has one."""
+    short = shorten(text, width, placeholder=" ...")
+    return short if len(short) > width // 2 or len(text) <= width else f"{text[: width - 4]} ..."
 
 
 def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:

@@ -75,6 +75,21 @@ def judge_separation(overlaps: bool, apart: list[bool], rises: list[bool]) -> st
     return PARTLY if any(apart) else NOT_SUPPORTED
 
 
+def judge_groups(valley: Estimate, visible: list[Estimate], depth: float, threshold: float) -> str:
+    """Judge a claim that clusters are groups, and visible on every one of several maps.
+
+    Args:
+        valley: Depth of the valley between clusters.
+        visible: How well the cluster of a text can be told from each map.
+        depth: What the valley must surpass.
+        threshold: What each map must surpass.
+    """
+    groups = judge_above(valley, depth)
+    if groups == SUPPORTED and any(own.compare(threshold) != "above" for own in visible):
+        return NOT_SUPPORTED
+    return groups
+
+
 def judge_all(verdicts: list[str]) -> str:
     """Judge a claim of several parts: `partly` when some parts hold and others do not."""
     if all(verdict == verdicts[0] for verdict in verdicts):

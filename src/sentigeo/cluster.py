@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
-from sklearn.decomposition import PCA
-from sklearn.metrics import adjusted_rand_score, pairwise_distances, silhouette_score
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.metrics.cluster import contingency_matrix
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sentigeo.errors import UserError
+from sentigeo.space import Space
 
 STARTS = 10  # initialisations of which K-Means keeps the best
-COMPONENTS = 50  # principal components that the other algorithms see
 NOWHERE = -1  # the class of a cluster that no class is left for, and the cluster of noise
 
 
@@ -45,6 +42,60 @@ class Clusters:
         return np.asarray(self.distances(vectors).argmin(axis=1))
 
 
+@dataclass(frozen=True)
+class NamedClusters:
+    """Clusters of training texts, named after classes, and the test texts that fall into them.
+
+    Attributes:
+        clusters: The clusters.
+        matching: Class of each cluster; -1 for a cluster that no class is left for.
+        names: What to call each cluster, by number.
+        members: (t,) cluster of each test text.
+        answers: (t,) class of that cluster.
+    """
+
+    clusters: Clusters
+    matching: dict[int, int]
+    names: list[str]
+    members: np.ndarray
+    answers: np.ndarray
+
+    @property
+    def by_class(self) -> list[int]:
+        """The clusters in the order of their classes; those without a class come last."""
+        return sorted(
+            self.matching, key=lambda c: (self.matching[c] == NOWHERE, self.matching[c], c)
+        )
+
+
+def cluster_space(space: Space, k: int = 0) -> dict[str, NamedClusters]:
+    """Cluster the last layer's [CLS] vectors of the training texts, before and after fine-tuning.
+
+    Centroids and their classes come from training texts; test texts go to the nearest centroid.
+
+    Args:
+        space: Texts and vectors.
+        k: Number of clusters; 0 takes as many as there are classes.
+    """
+    k = k or len(space.classes)
+    train, test = space.rows("train"), space.rows("test")
+    called = {NOWHERE: "no class"} | dict(enumerate(space.classes))
+    found = {}
+    for time, vectors in space.times.items():
+        own = vectors.matrix()
+        clusters = find_clusters(own[train], k)
+        matching = match_clusters(space.labels("train"), clusters.members)
+        members = clusters.assign(own[test])
+        found[time] = NamedClusters(
+            clusters,
+            matching,
+            [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in range(k)],
+            members,
+            rename_clusters(members, matching),
+        )
+    return found
+
+
 def find_clusters(vectors: np.ndarray, k: int, seed: int = 0, starts: int = STARTS) -> Clusters:
     """Find clusters with K-Means; the order of the vectors does not matter.
 
@@ -54,7 +105,7 @@ def find_clusters(vectors: np.ndarray, k: int, seed: int = 0, starts: int = STAR
         seed: Random seed of the initialisations.
         starts: Initialisations; the clusters with the least inertia are kept.
     """
-    order = _sorted_rows(vectors, k)
+    order = sort_rows(vectors, k)
     with threadpool_limits(1):  # sums of several threads differ in their last digits
         found = KMeans(k, n_init=starts, random_state=seed).fit(vectors[order])
     sizes = np.bincount(found.labels_, minlength=k)
@@ -68,95 +119,6 @@ def compare_starts(vectors: np.ndarray, k: int, seeds: Sequence[int]) -> np.ndar
     """Return the adjusted Rand index of every two runs of K-Means, one initialisation each."""
     runs = [find_clusters(vectors, k, seed, starts=1).members for seed in seeds]
     return np.array([adjusted_rand_score(a, b) for a, b in combinations(runs, 2)])
-
-
-def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Find clusters with other algorithms, in the first principal components.
-
-    Args:
-        vectors: (n, d).
-        k: Number of clusters; HDBSCAN finds its own number, of at least a fiftieth of the vectors.
-        seed: Random seed of the Gaussian mixture.
-
-    Returns:
-        (n,) clusters by algorithm; what HDBSCAN takes for noise is in cluster -1.
-    """
-    order = _sorted_rows(vectors, k)
-    components = min(COMPONENTS, *vectors.shape)
-    with threadpool_limits(1):
-        reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
-        found = {
-            "Ward": AgglomerativeClustering(k).fit_predict(reduced),
-            "Gaussian mixture": GaussianMixture(
-                k, covariance_type="diag", n_init=3, random_state=seed
-            ).fit_predict(reduced),
-            "HDBSCAN": HDBSCAN(max(5, len(vectors) // 50), copy=True).fit_predict(reduced),
-        }
-    back = np.argsort(order)
-    return {name: np.asarray(members)[back] for name, members in found.items()}
-
-
-def study_k(
-    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int
-) -> pd.DataFrame:
-    """Try several numbers of clusters.
-
-    Args:
-        vectors: (n, d).
-        labels: (n,) classes, which only the agreement looks at.
-        numbers: Values of k.
-        references: Structureless clouds behind the gap statistic.
-
-    Returns:
-        Columns `k`, `inertia`, `silhouette` (none for k = 1), `gap` with its standard error
-        `gap_error`, and `ari`, the adjusted Rand index with the labels.
-    """
-    clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
-    rows = []
-    for k in numbers:
-        found = find_clusters(vectors, k)
-        dispersions = [np.log(find_clusters(cloud, k, starts=1).inertia) for cloud in clouds]
-        rows.append(
-            {
-                "k": k,
-                "inertia": found.inertia,
-                "silhouette": silhouette_score(vectors, found.members) if k > 1 else np.nan,
-                "gap": np.mean(dispersions) - np.log(found.inertia),
-                "gap_error": np.std(dispersions) * np.sqrt(1 + 1 / references),
-                "ari": adjusted_rand_score(labels, found.members),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def choose_k(study: pd.DataFrame) -> int | None:
-    """Return the smallest k whose gap the next one does not surpass by more than its error.
-
-    This is the rule of Tibshirani, Walther and Hastie (2001). None: the gap grows to the end.
-    """
-    gaps, errors = study["gap"].to_numpy(), study["gap_error"].to_numpy()
-    enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
-    return int(study["k"].iloc[enough[0]]) if len(enough) else None
-
-
-def silhouettes_by_chance(vectors: np.ndarray, k: int, clouds: int) -> np.ndarray:
-    """Return the silhouettes of K-Means clusters in clouds that have no groups.
-
-    Args:
-        vectors: (n, d).
-        k: Number of clusters.
-        clouds: How many sets of n normally distributed vectors with the same mean and covariance.
-
-    Returns:
-        (clouds,) silhouettes.
-    """
-    mean, covariance = vectors.mean(axis=0), np.cov(vectors, rowvar=False)
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(clouds):
-        cloud = rng.multivariate_normal(mean, covariance, len(vectors), method="eigh")
-        found.append(silhouette_score(cloud, find_clusters(cloud, k, starts=1).members))
-    return np.array(found)
 
 
 def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict[int, np.ndarray]:
@@ -230,16 +192,7 @@ def rename_clusters(clusters: ArrayLike, matching: dict[int, int]) -> np.ndarray
     return np.array([matching.get(c, NOWHERE) for c in np.asarray(clusters).tolist()], np.int64)
 
 
-def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
-    """Fill the box around vectors, its sides along their principal components, evenly."""
-    pca = PCA(svd_solver="full").fit(vectors)
-    flat = pca.transform(vectors)
-    rng = np.random.default_rng(seed)
-    cloud = rng.uniform(flat.min(axis=0), flat.max(axis=0), flat.shape)
-    return np.asarray(cloud, np.float32)  # a rotation would not change any distance
-
-
-def _sorted_rows(vectors: np.ndarray, k: int) -> np.ndarray:
+def sort_rows(vectors: np.ndarray, k: int) -> np.ndarray:
     """Return an order of the rows that does not depend on theirs; refuse what has no k clusters."""
     if vectors.ndim != 2 or not vectors.size:
         raise UserError("There are no vectors to cluster.")

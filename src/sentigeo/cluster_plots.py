@@ -11,7 +11,11 @@ from matplotlib.figure import Figure
 from sentigeo.map_plots import plot_points
 from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
 
-CLUSTER_COLOURS = (*PALETTE[2:], *PALETTE[:2])  # not those of the classes: a cluster is no label
+# Paul Tol's muted scheme, which colour-blind readers can tell apart: a cluster is no label, so it
+# has none of the colours of the classes.
+CLUSTER_COLOURS = (
+    "#117733", "#AA4499", "#DDCC77", "#332288", "#88CCEE", "#CC6677", "#999933", "#882255",
+)  # fmt: skip
 
 
 def plot_labels_and_clusters(
@@ -80,10 +84,14 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
     """Show confusion matrices side by side: counts, and shares of their row.
 
     Args:
-        tables: Counts, a row a class, a column a group, by title.
+        tables: Counts, a row a class, a column a group, by title; one below the other if large.
     """
-    most = max(table.shape[0] for table in tables.values())
-    figure, axes = new_figure(1.6 + 0.75 * most, columns=len(tables))
+    most = max(max(table.shape) for table in tables.values())
+    side_by_side = most <= 4
+    rows, columns = (1, len(tables)) if side_by_side else (len(tables), 1)
+    height = rows * (1.6 + (0.75 if side_by_side else 0.5) * most)
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
         sizes = table.sum(axis=1).to_numpy()[:, None]
         shares = table.to_numpy() / np.maximum(sizes, 1)
@@ -97,7 +105,7 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
         axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
         axis.tick_params(axis="x", rotation=0)
         axis.tick_params(axis="y", rotation=0)
-    axes[0].set_ylabel("label")
+        axis.set_ylabel("label" if axis is axes[0] or not side_by_side else "")
     return figure
 
 
@@ -136,11 +144,11 @@ def plot_keywords(lists: dict[str, pd.DataFrame], sides: Sequence[str]) -> Figur
 
 
 def plot_leans(frame: pd.DataFrame, dealt: dict[str, np.ndarray]) -> Figure:
-    """Show how strongly keywords lean to their class, against labels dealt at random.
+    """Show how strongly keywords lean to their class, against words dealt at random.
 
     Args:
         frame: Columns `name` (which list), `lean` (of one keyword).
-        dealt: Mean leans under labels dealt at random, by list.
+        dealt: Mean leans of the same words dealt to the clusters at random, by list.
     """
     names = list(dict.fromkeys(frame["name"]))
     figure, (axis,) = new_figure(1.2 + 0.45 * len(names))
@@ -153,11 +161,11 @@ def plot_leans(frame: pd.DataFrame, dealt: dict[str, np.ndarray]) -> Figure:
         axis.fill_betweenx([place - 0.4, place + 0.4], low, high, color=GREY, alpha=0.35, lw=0)
     axis.scatter([], [], s=14, color=PALETTE[1], label="a keyword")
     axis.plot([], [], color=PALETTE[7], lw=2, label="their mean")
-    axis.fill_betweenx([], [], [], color=GREY, alpha=0.35, label="mean, labels dealt at random")
+    axis.fill_betweenx([], [], [], color=GREY, alpha=0.35, label="mean, words dealt at random")
     axis.axvline(0, color=GREY, ls="--", lw=1)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_xlabel("log-odds of the keyword in test reviews of its class")
+    axis.set_xlabel("lean of a keyword to the class of its cluster (log-odds)")
     axis.grid(axis="y", visible=False)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
-from sentigeo.cluster import NOWHERE
 from sentigeo.stats import Estimate, bootstrap, share
 
 INDICES: dict[str, Callable[..., float]] = {
@@ -24,46 +23,42 @@ def confusion_table(
 
     Args:
         labels: (n,) true classes.
-        groups: (n,) groups, such as clusters or predicted classes.
+        groups: (n,) groups, such as clusters or predicted classes, counted from 0.
         classes: Names of the classes.
         names: Names of the groups.
     """
+    if len(groups) and not 0 <= groups.min() <= groups.max() < len(names):
+        raise ValueError("a group has no name")
     counts = np.zeros((len(classes), len(names)), np.int64)
     np.add.at(counts, (labels, groups), 1)
     return pd.DataFrame(counts, index=list(classes), columns=list(names))
 
 
-def order_clusters(matching: dict[int, int], classes: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Put clusters in the order of the classes they were matched with; the others come last.
-
-    Returns:
-        The clusters, and a name for each.
-    """
-    last = len(classes)
-    order = sorted(matching, key=lambda c: (last if matching[c] == NOWHERE else matching[c], c))
-    named = {NOWHERE: "no class"} | dict(enumerate(classes))
-    return order, [f"cluster {c + 1} ({named[matching[c]]})" for c in order]
-
-
 def estimate_agreement(
-    labels: np.ndarray, groups: np.ndarray, renamed: np.ndarray, resamples: int
+    labels: np.ndarray, groups: np.ndarray, answers: np.ndarray, resamples: int
 ) -> dict[str, Estimate]:
     """Estimate how well groups agree with classes.
 
     Args:
         labels: (n,) true classes.
         groups: (n,) groups.
-        renamed: (n,) class that each text's group stands for.
+        answers: (n,) class that each text's group stands for.
         resamples: Bootstrap resamples behind the intervals of the indices.
 
     Returns:
         `accuracy`, `ari` (adjusted Rand index), `ami` (adjusted mutual information) and
         `v_measure`. The last three compare groups with classes whatever the groups are called.
     """
-    found = {"accuracy": share(renamed == labels)}
+    found = {"accuracy": share(answers == labels)}
     for name, index in INDICES.items():
         found[name] = bootstrap(partial(_of_rows, index, labels, groups), len(labels), resamples)
     return found
+
+
+def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
+    """Return the accuracy that the same answers, dealt to other texts at random, would have."""
+    classes = np.unique(labels)
+    return float(sum((labels == c).mean() * (answers == c).mean() for c in classes))
 
 
 def compare_answers(

@@ -1,6 +1,7 @@
-"""Keywords: the words that characterise a cluster, and which way they lean."""
+"""Keywords: the words that characterise a cluster."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,24 +14,21 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sentigeo.errors import UserError
 
 PRIOR = 1000.0  # uses that the prior of the log-odds is worth
-SMOOTHING = 0.5  # added to every count of a keyword's lean
 
-# Words with their apostrophes: "don't" is one word, and so is "o'clock".
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-# Negations turn an opinion round, so they are no stop words here.
-_NEGATIONS = {
-    "no",
-    "nor",
-    "not",
-    "never",
-    "none",
-    "nothing",
-    "cannot",
-    "cant",
-    "couldnt",
-    "without",
-}
-_STOP_WORDS = ENGLISH_STOP_WORDS - _NEGATIONS
+# Words with their apostrophes ("don't" is one word) and with the vowel signs of other scripts.
+_MARKS = "".join(
+    chr(code) for code in range(0x300, 0x11000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
+)
+_LETTER = rf"[^\W\d_][{_MARKS}]*"
+_WORD = re.compile(rf"(?:{_LETTER})+(?:'(?:{_LETTER})+)*")
+_BREAK = re.compile(r"[.,;:!?()\[\]\"\u201c\u201d\u2026]+|--+|\s-\s")
+# Of the usual stop words these turn an opinion round, or are one.
+_MEANINGFUL = {
+    "no", "nor", "not", "never", "none", "nothing", "neither", "nobody", "noone", "nowhere",
+    "cannot", "cant", "couldnt", "hasnt", "without",
+    "empty", "enough", "interest", "serious", "sincere", "top", "well",
+}  # fmt: skip
+_STOP_WORDS = ENGLISH_STOP_WORDS - _MEANINGFUL
 _ENDINGS = {"s", "m", "re", "ve", "ll", "d"}  # of "it's", "i'm", "they're", "we've", "he'll", "i'd"
 
 
@@ -65,7 +63,8 @@ class Terms:
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case, contractions whole."""
-    return _WORD.findall(text.lower().replace("\u2019", "'"))
+    plain = unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
+    return _WORD.findall(plain)
 
 
 def is_stop_word(word: str) -> bool:
@@ -75,13 +74,21 @@ def is_stop_word(word: str) -> bool:
 
 
 def split_terms(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, and the pairs of such that are neighbours.
+    """Return the words of a text that are no stop words, and the pairs of them side by side.
 
-    Words before the stop words are gone count as neighbours only if nothing stood between them.
+    Two words are a pair if neither a stop word nor a mark stands between them.
     """
-    words = [None if is_stop_word(word) else word for word in split_words(text)]
-    pairs = [f"{a} {b}" for a, b in pairwise(words) if a and b]
-    return [word for word in words if word] + pairs
+    terms = []
+    for phrase in _BREAK.split(text):
+        words = [None if is_stop_word(word) else word for word in split_words(phrase)]
+        terms += [word for word in words if word]
+        terms += [f"{first} {second}" for first, second in pairwise(words) if first and second]
+    return terms
+
+
+def least_texts(texts: int) -> int:
+    """Return how many of so many texts must use a term for it to count: from 2 to 10."""
+    return min(10, max(2, texts // 20))
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
@@ -94,13 +101,11 @@ def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = 
     """
     vocabulary = None if names is None else sorted(set(names))
     counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
-    if not any(split_terms(text) for text in texts):
-        raise UserError("The texts hold no words but stop words: there are no keywords.")
     try:
         counts = counter.fit_transform(texts)
     except ValueError:
         raise UserError(
-            f"No word is used by {least} texts or more: there are no keywords."
+            f"There are no keywords: no word but stop words is used by {least} texts or more."
         ) from None
     return Terms(counter.get_feature_names_out().tolist(), csr_matrix(counts))
 
@@ -176,50 +181,6 @@ def shared_terms(top: pd.DataFrame) -> float:
     """Return the share of listed terms that stand in the lists of several clusters."""
     lists = top.groupby("term")["cluster"].nunique()
     return float((lists > 1).mean()) if len(lists) else float("nan")
-
-
-def lean_of_terms(presence: csr_matrix, labels: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return how strongly terms speak for a class: the log-odds of that class in texts with them.
-
-    Args:
-        presence: (n, t) ones where a text uses a term.
-        labels: (n,) classes of the texts.
-        own: (t,) the class that each term is asked about.
-
-    Returns:
-        (t,) log of the odds of using the term, in texts of the class against all others; above 0 it
-        leans to its class.
-    """
-    classes = np.unique(np.concatenate([labels, own]))
-    inside = (labels[:, None] == classes).astype(np.int64)
-    with_term = np.asarray(presence.T @ inside)[np.arange(len(own)), np.searchsorted(classes, own)]
-    size = inside.sum(axis=0)[np.searchsorted(classes, own)]
-    used = np.asarray(presence.sum(axis=0)).ravel()
-    cells = [with_term, size - with_term, used - with_term, len(labels) - size - used + with_term]
-    a, b, c, d = (cell + SMOOTHING for cell in cells)
-    return np.asarray(np.log(a / b) - np.log(c / d))
-
-
-def permute_lean(
-    presence: csr_matrix, labels: np.ndarray, own: np.ndarray, shuffles: int
-) -> tuple[float, float, np.ndarray]:
-    """Test whether terms lean to their classes more than they would if labels were dealt at random.
-
-    Args:
-        presence: (n, t) ones where a text uses a term.
-        labels: (n,) classes of the texts.
-        own: (t,) the class of each term.
-        shuffles: How often the labels are dealt anew.
-
-    Returns:
-        The mean lean, its one-sided p-value, and the (shuffles,) mean leans of dealt labels.
-    """
-    rng = np.random.default_rng(0)
-    found = float(lean_of_terms(presence, labels, own).mean())
-    dealt = np.array(
-        [lean_of_terms(presence, rng.permutation(labels), own).mean() for _ in range(shuffles)]
-    )
-    return found, float((1 + (dealt >= found).sum()) / (1 + shuffles)), dealt
 
 
 def _sum_rows(counts: csr_matrix, members: np.ndarray, k: int) -> np.ndarray:

@@ -57,7 +57,7 @@ def draw_maps(
     perplexity: float,
     jobs: int = -1,
 ) -> Iterator[Map]:
-    """Draw several maps of the same vectors, one a core at a time; each comes when it is done.
+    """Draw several maps of the same vectors, one a core at a time; they come in order.
 
     Args:
         fitted: (n, d) vectors to fit on.

@@ -60,6 +60,7 @@ class Profile(BaseModel):
         long_reviews: Reviews beyond the encoder's limit on which ways to read them are compared.
         perplexity: How many neighbours of a point t-SNE takes into account.
         map_seeds: Seeds that t-SNE and UMAP maps are drawn with.
+        clusters: Clusters that K-Means looks for; 0 takes as many as there are classes.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -100,6 +101,7 @@ class Profile(BaseModel):
     long_reviews: Positive
     perplexity: Annotated[float, Field(ge=1)]
     map_seeds: Positive
+    clusters: Annotated[int, Field(ge=0)]
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive
@@ -109,6 +111,13 @@ class Profile(BaseModel):
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
+        return value
+
+    @field_validator("clusters")
+    @classmethod
+    def _more_than_one(cls, value: int) -> int:
+        if value == 1:
+            raise ValueError("must be 2 or more, or 0 for as many as there are classes")
         return value
 
     @field_validator("validation_share")

@@ -39,7 +39,7 @@ def track(
     """
     weights = weights or [1] * len(items)
     note = os.environ.get(NOTE_VARIABLE)
-    quiet = note is not None or not (sys.stderr.isatty() or get_ipython())
+    quiet = note is not None or not items or not (sys.stderr.isatty() or get_ipython())
     began, done = time.monotonic(), 0
     said = began
     with auto_tqdm(
@@ -59,9 +59,9 @@ def track(
 
 
 def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> str:
-    rate = done / seconds
+    rate = max(done, 1) / max(seconds, 1e-9)
     speed = "" if unit == "it" else f", {rate:,.0f} {unit}/s"
-    return f"{name} {done / total:.0%}{speed}, {(total - done) / rate:.0f} s left"
+    return f"{name} {done / max(total, 1):.0%}{speed}, {(total - done) / rate:.0f} s left"
 
 
 class RunProgress:

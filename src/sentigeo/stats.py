@@ -31,6 +31,11 @@ class Estimate:
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}; n = {self.n:,}]"
 
 
+def no_estimate(n: int) -> Estimate:
+    """Return an estimate of what n cases could not tell."""
+    return Estimate(float("nan"), float("nan"), float("nan"), n)
+
+
 def share(hits: ArrayLike) -> Estimate:
     """Estimate the share of independent cases that are hits, with Wilson's interval."""
     hits = np.asarray(hits, dtype=bool)
@@ -127,6 +132,23 @@ def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: i
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile([statistic(drawn) for drawn in draws], [tail, 1 - tail])
     return Estimate(statistic(np.arange(cases)), float(low), float(high), cases)
+
+
+def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Estimate:
+    """Estimate the mean over groups of the share of hits, so that large groups do not drown others.
+
+    Args:
+        hits: (n,) truth values.
+        groups: (n,) group of each case; resamples that miss a group take the mean of the others.
+        resamples: Bootstrap resamples.
+    """
+    names = np.unique(groups)
+
+    def mean_of_shares(rows: np.ndarray) -> float:
+        own, right = groups[rows], hits[rows]
+        return float(np.mean([right[own == name].mean() for name in names if (own == name).any()]))
+
+    return bootstrap(mean_of_shares, len(hits), resamples)
 
 
 def half_samples(statistic: Callable[[np.ndarray], float], cases: int, halves: int) -> Estimate:

@@ -11,19 +11,18 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
 
-from sentigeo.keywords import Terms, count_terms, log_odds, split_words
-from sentigeo.stats import share
+from sentigeo.keywords import count_terms, least_texts, log_odds, split_words
+from sentigeo.stats import no_estimate, share
 
 CLEAR = 3.0  # z-score that makes a term an opinion word
 SIDE = 0.2  # share of opinion words by which one side must outweigh the other
-LEAST = 10  # training reviews that must use a term
 TURNS = {
     "although", "but", "despite", "except", "however", "instead", "nevertheless", "otherwise",
     "still", "though", "unfortunately", "whereas", "while", "yet",
 }  # fmt: skip
 TAGS = {
     "few opinions": "few opinion words for its length, as in a plot summary",
-    "other side": "opinion words mostly of other classes: irony, a comparison, or a wrong label",
+    "other side": "more opinion words of another class: irony, a comparison, or a wrong label",
     "mixed": "opinion words of both sides",
     "turns": "opinion words of its own class, and many words of contrast",
     "plain": "opinion words of its own class",
@@ -37,7 +36,7 @@ class Wording:
     Attributes:
         terms: v opinion words.
         owners: (v,) class that each speaks for.
-        few: Opinion words per word below which a review has few of them.
+        few: Opinion words per word up to which a review has few of them.
         many: Words of contrast per word above which a review has many.
     """
 
@@ -55,7 +54,7 @@ def learn_wording(texts: Sequence[str], labels: np.ndarray, classes: int) -> Wor
         labels: (n,) their classes.
         classes: How many classes there are.
     """
-    terms = count_terms(texts, min(LEAST, len(texts)))
+    terms = count_terms(texts, least_texts(len(texts)))
     scores = log_odds(terms.texts_by_cluster(labels, classes))
     clear = np.flatnonzero(scores.max(axis=0) > CLEAR)
     names, owners = [terms.names[place] for place in clear], scores.argmax(axis=0)[clear]
@@ -74,16 +73,19 @@ def tag_texts(wording: Wording, texts: Sequence[str], labels: np.ndarray) -> pd.
         labels: (n,) their true classes.
 
     Returns:
-        Columns `own` and `other` (uses of opinion words of the text's class and of all others),
+        Columns `own` and `other` (uses of opinion words of the text's class, and of the other class
+        that it has most of),
         `turns` (words of contrast), `words` and `tag`, the first of `TAGS` that applies.
     """
     used = _count_opinions(wording, texts)
-    ours = labels[:, None] == wording.owners
-    own = np.asarray(used.multiply(ours).sum(axis=1)).ravel()
-    other = np.asarray(used.sum(axis=1)).ravel() - own
+    classes = np.arange(1 + max(labels.max(initial=0), wording.owners.max(initial=0)))
+    by_class = np.asarray(used @ (wording.owners[:, None] == classes).astype(np.int64))
+    ours = labels[:, None] == classes
+    own, other = by_class[ours], np.where(ours, 0, by_class).max(axis=1)
     words, turns = _count_words(texts)
     lean = (own - other) / np.maximum(own + other, 1)
-    rules = [(own + other) / words < wording.few, lean < -SIDE, lean <= SIDE,
+    opinions = by_class.sum(axis=1)
+    rules = [(opinions == 0) | (opinions / words <= wording.few), lean < -SIDE, lean <= SIDE,
              turns / words > wording.many]  # fmt: skip
     tag = np.select(rules, list(TAGS)[:-1], list(TAGS)[-1])
     return pd.DataFrame({"own": own, "other": other, "turns": turns, "words": words, "tag": tag})
@@ -98,9 +100,8 @@ def errors_by_tag(tags: pd.Series, wrong: np.ndarray) -> pd.DataFrame:
     rows = []
     for tag, meaning in TAGS.items():
         inside = wrong[tags.to_numpy() == tag]
-        if len(inside):
-            facts = {"tag": tag, "meaning": meaning, "errors": int(inside.sum())}
-            rows.append(facts | vars(share(inside)))
+        rate = share(inside) if len(inside) else no_estimate(0)
+        rows.append({"tag": tag, "meaning": meaning, "errors": int(inside.sum()), **vars(rate)})
     return pd.DataFrame(rows)
 
 
@@ -108,8 +109,7 @@ def _count_opinions(wording: Wording, texts: Sequence[str]) -> csr_matrix:
     """Return the (n, v) uses of opinion words, in the order of the wording's terms."""
     if not wording.terms:
         return csr_matrix((len(texts), 0), dtype=np.int64)
-    found: Terms = count_terms(texts, 1, wording.terms)
-    return found.counts  # both lists are in alphabetical order
+    return count_terms(texts, 1, wording.terms).counts  # in alphabetical order, as the terms are
 
 
 def _count_words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,141 @@
+"""What is behind clusters: other numbers of them, other algorithms, and whether there is a gap."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import gaussian_kde
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from sentigeo.cluster import Clusters, find_clusters, sort_rows
+from sentigeo.stats import Estimate, bootstrap, no_estimate
+
+COMPONENTS = 50  # principal components that the other algorithms see
+STUDY_STARTS = 3  # initialisations of K-Means in a study of k, for texts and for clouds alike
+GRID = 101  # places between two centroids at which the density is taken
+
+
+def study_k(
+    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int
+) -> pd.DataFrame:
+    """Try several numbers of clusters.
+
+    Args:
+        vectors: (n, d).
+        labels: (n,) classes, which only the agreement looks at.
+        numbers: Values of k.
+        references: Evenly spread clouds behind the gap statistic.
+
+    Returns:
+        Columns `k`, `inertia`, `silhouette` (none for k = 1), `gap` with its standard error
+        `gap_error`, and `ari`, the adjusted Rand index with the labels.
+    """
+    clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
+    rows = []
+    for k in numbers:
+        found = find_clusters(vectors, k, starts=STUDY_STARTS)
+        inertias = [find_clusters(cloud, k, starts=STUDY_STARTS).inertia for cloud in clouds]
+        rows.append(
+            {
+                "k": k,
+                "inertia": found.inertia,
+                "silhouette": silhouette_score(vectors, found.members) if k > 1 else np.nan,
+                "gap": np.mean(np.log(inertias)) - np.log(found.inertia),
+                "gap_error": np.std(np.log(inertias)) * np.sqrt(1 + 1 / references),
+                "ari": adjusted_rand_score(labels, found.members),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def choose_k(study: pd.DataFrame) -> int | None:
+    """Return the smallest k whose gap the next one does not surpass by more than its error.
+
+    This is the rule of Tibshirani, Walther and Hastie (2001). None: the gap grows to the end.
+    """
+    gaps, errors = study["gap"].to_numpy(), study["gap_error"].to_numpy()
+    enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
+    return int(study["k"].iloc[enough[0]]) if len(enough) else None
+
+
+def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Find clusters with other algorithms, in the first principal components.
+
+    Args:
+        vectors: (n, d).
+        k: Number of clusters; HDBSCAN finds its own number, of at least a fiftieth of the vectors.
+        seed: Random seed of the Gaussian mixture.
+
+    Returns:
+        (n,) clusters by algorithm; what HDBSCAN takes for noise is in cluster -1.
+    """
+    order = sort_rows(vectors, k)
+    components = min(COMPONENTS, *vectors.shape)
+    with threadpool_limits(1):
+        reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
+        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+        found = {
+            "Ward": AgglomerativeClustering(k).fit_predict(reduced),
+            "Gaussian mixture": mixture.fit_predict(reduced),
+            "HDBSCAN": HDBSCAN(max(5, len(vectors) // 50), copy=True).fit_predict(reduced),
+        }
+    back = np.argsort(order)
+    return {name: np.asarray(members)[back] for name, members in found.items()}
+
+
+def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Estimate:
+    """Estimate how deep the valley between clusters is, at the pair where it is shallowest.
+
+    K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
+    its neighbour than in either.
+
+    Args:
+        clusters: At least two clusters.
+        vectors: (n, d) vectors that the clusters were not found in.
+        resamples: Bootstrap resamples.
+
+    Returns:
+        Depth as `valley_depth` gives it. Clusters without enough vectors have no depth.
+    """
+    members, depths = clusters.assign(vectors), []
+    for pair in combinations(range(len(clusters.centroids)), 2):
+        low, high = clusters.centroids[list(pair)]
+        own = vectors[np.isin(members, pair)]
+        positions = (own - (low + high) / 2) @ (high - low) / ((high - low) @ (high - low)) * 2
+        if min(np.mean(positions < 0), np.mean(positions > 0)) * len(own) < 2:
+            return no_estimate(len(own))
+        depths.append(
+            bootstrap(lambda rows, p=positions: valley_depth(p[rows]), len(own), resamples)  # type: ignore[misc]
+        )
+    return min(depths, key=lambda depth: depth.value)
+
+
+def valley_depth(positions: np.ndarray) -> float:
+    """Return how much lower the density is between two modes than at the lower of them.
+
+    Args:
+        positions: (n,) along the line through two centroids, which lie at -1 and +1.
+
+    Returns:
+        0 where there is one mode only, 1 where nothing lies between two.
+    """
+    density = gaussian_kde(positions)(np.linspace(-2, 2, GRID))
+    middle = GRID // 2
+    valley = int(
+        middle - middle // 2 + density[middle - middle // 2 : middle + middle // 2 + 1].argmin()
+    )
+    lower = min(density[: valley + 1].max(), density[valley:].max())
+    return float(1 - density[valley] / lower)
+
+
+def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Fill the box around vectors, its sides along their principal components, evenly."""
+    flat = PCA(svd_solver="full").fit_transform(vectors)
+    rng = np.random.default_rng(seed)
+    cloud = rng.uniform(flat.min(axis=0), flat.max(axis=0), flat.shape)
+    return np.asarray(cloud, np.float32)  # a rotation back would not change any distance
