@@ -16,7 +16,7 @@ from sentigeo.cluster import Clusters, find_clusters, sort_rows
 from sentigeo.stats import Estimate, bootstrap, no_estimate
 
 COMPONENTS = 50  # principal components that the other algorithms see
-STUDY_STARTS = 3  # initialisations of K-Means in a study of k, for texts and for clouds alike
+STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
 GRID = 101  # places between two centroids at which the density is taken
 
 
