@@ -74,14 +74,12 @@ def test_quick_report(quick_run):
 
 
 def test_report_on_a_users_own_reviews(tmp_path):
-    """Three classes with other names: what speaks of sentiment alone is left out."""
+    """Three classes with other names and four clusters: what speaks of sentiment is left out."""
     rng = np.random.default_rng(0)
     topics = {"cats": "purr paw whisker", "cars": "engine wheel road", "soup": "spoon broth salt"}
+    shared = [*" ".join(topics.values()).split(), "the", "and", "of", "so"]
     rows = [
-        {
-            "body": " ".join(rng.choice([*words.split(), "the", "and", "of", "so"], 30)),
-            "topic": name,
-        }
+        {"body": " ".join(rng.choice([*words.split() * 3, *shared], 30)), "topic": name}
         for name, words in topics.items()
         for _ in range(40)
     ]
@@ -89,9 +87,15 @@ def test_report_on_a_users_own_reviews(tmp_path):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     overrides = {
         "reviews": str(tmp_path / "own.json"), "text_column": "body", "label_column": "topic",
-        "labels": {}, "draw_per_label": 20,
+        "labels": {}, "draw_per_label": 20, "clusters": 4,
     }  # fmt: skip
     paths = run_report(load_profile("quick", **overrides), tmp_path)
-    metrics = json.loads((paths.reports / "results.json").read_text())["metrics"]
+    results = json.loads((paths.reports / "results.json").read_text())
+    metrics, verdicts = results["metrics"], {c["id"]: c["verdict"] for c in results["claims"]}
     assert metrics["baseline.tfidf.test_accuracy"]["value"] > 0.9
+    assert metrics["cluster.before.accuracy"]["value"] > 0.5
+    assert metrics["keywords.before.log_odds.lean"]["value"] > 0
+    assert {"A2", "C5", "C6"} <= verdicts.keys()
+    matrices = (paths.reports / "06_confusion.ipynb").read_text()
+    assert "(no class)" in matrices
     assert not [name for name in metrics if "challenge" in name]
