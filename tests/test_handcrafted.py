@@ -2,10 +2,17 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sentigeo.duplicates import near_duplicates, words
 from sentigeo.errors import UserError
-from sentigeo.handcrafted import load_challenge, load_contrastive, show_pairs, take_dose
+from sentigeo.handcrafted import (
+    load_challenge,
+    load_contrastive,
+    load_senses,
+    show_pairs,
+    take_dose,
+)
 from sentigeo.reviews import clean_text, read_packaged
 
 REQUIRED = {
@@ -85,3 +92,25 @@ def test_show_pairs_marks_differences():
         }
     )
     assert show_pairs(challenge)["text"].item() == "It is {not | -} fun to {skip. | see.}"
+
+
+def test_word_senses_are_balanced_and_use_their_word_once():
+    senses = load_senses()
+    counts = senses.groupby(["word", "sense"]).size()
+    assert counts.groupby("word").size().eq(2).all()
+    assert counts.min() >= 20
+    assert len(counts) >= 2 * (8 + 3)
+    assert {"mouse", "sick", "unpredictable", "long"} <= set(senses["word"])
+    for row in senses.itertuples():
+        assert words(row.text).count(row.word) == 1, row.text
+    assert not senses["text"].str.lower().duplicated().any()
+
+
+def test_no_other_word_gives_a_sense_away():
+    for (_, sense), own in load_senses().groupby(["word", "sense"]):
+        used = pd.Series([word for text in own["text"] for word in {*words(text)}])
+        telling = used[~used.isin(ENGLISH_STOP_WORDS) & (used.str.len() > 3)].value_counts()
+        assert telling.drop(own["word"].iloc[0], errors="ignore").max() <= 4, (
+            sense,
+            telling.index[:3].tolist(),
+        )

@@ -1,4 +1,4 @@
-"""The handcrafted texts: contrastive training samples and challenge pairs."""
+"""The handcrafted texts: contrastive training samples, challenge pairs and word senses."""
 
 from difflib import SequenceMatcher
 
@@ -10,6 +10,7 @@ from sentigeo.tables import read_table
 
 CONTRASTIVE_FILE = DATA / "contrastive_train.csv"
 CHALLENGE_FILE = DATA / "challenge_pairs.csv"
+SENSES_FILE = DATA / "word_senses.csv"
 HANDCRAFTED_CLASSES = ["negative", "positive"]  # the only classes the handcrafted texts speak of
 
 
@@ -46,6 +47,15 @@ def load_challenge() -> pd.DataFrame:
     pairs = read_table(CHALLENGE_FILE).astype({"label": int})
     pairs.insert(0, "id", pairs["pair"] + pairs["label"].map({0: "-", 1: "+"}))
     return pairs
+
+
+def load_senses() -> pd.DataFrame:
+    """Return sentences that use an ambiguous word once, each in one of its senses.
+
+    Returns:
+        Columns `word`, `sense`, `text`.
+    """
+    return read_table(SENSES_FILE)
 
 
 def show_pairs(challenge: pd.DataFrame) -> pd.DataFrame:
