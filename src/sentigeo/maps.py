@@ -6,13 +6,15 @@ the map about them was not drawn with their help.
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import cpu_count
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
@@ -55,7 +57,7 @@ def draw_maps(
     placed: np.ndarray,
     wanted: Sequence[tuple[str, int]],
     perplexity: float,
-    jobs: int = -1,
+    jobs: int | None = None,
 ) -> Iterator[Map]:
     """Draw several maps of the same vectors, one a core at a time; they come in order.
 
@@ -64,12 +66,12 @@ def draw_maps(
         placed: (m, d) vectors to place into the finished maps.
         wanted: Method and seed of each map.
         perplexity: How many neighbours t-SNE takes into account.
-        jobs: Maps drawn at the same time; all cores by default.
+        jobs: Maps drawn at the same time; as many as there are cores by default.
     """
     _check(fitted, placed, perplexity)
-    tasks = (delayed(draw_map)(fitted, placed, *one, perplexity) for one in wanted)
-    drawn: Iterator[Map] = Parallel(n_jobs=jobs, return_as="generator")(tasks)
-    return drawn
+    draw = partial(_draw_wanted, fitted, placed, perplexity)
+    jobs = min(jobs or cpu_count(), len(wanted))
+    return map(draw, wanted) if jobs < 2 else _in_processes(draw, wanted, jobs)
 
 
 def load_maps(
@@ -113,6 +115,20 @@ def draw_map(
         warnings.simplefilter("ignore")  # what matters of them was checked before
         own, others = draw(fitted, placed, seed, perplexity)
     return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
+
+
+def _draw_wanted(
+    fitted: np.ndarray, placed: np.ndarray, perplexity: float, one: tuple[str, int]
+) -> Map:
+    return draw_map(fitted, placed, *one, perplexity)
+
+
+def _in_processes(
+    draw: Callable[[tuple[str, int]], Map], wanted: Sequence[tuple[str, int]], jobs: int
+) -> Iterator[Map]:
+    """Draw in processes that stay until the end: UMAP compiles itself anew in each."""
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
+        yield from processes.map(draw, wanted)
 
 
 def _pca(
