@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -142,7 +143,7 @@ def test_half_written_state_is_not_taken_for_a_whole_one(toy, tiny_bert, tmp_pat
 
 
 SCRIPT = """
-import os, sys, pathlib, numpy as np, torch
+import json, os, sys, pathlib, numpy as np, torch
 from accelerate import Accelerator
 sys.path.insert(0, {tests!r})
 from test_finetune import RECIPE, make_body, toy_texts, training_set
@@ -167,7 +168,8 @@ train(body, training_set(tokens, labels), np.arange(32, 48), RECIPE, folder / "s
 rank = os.environ.get("RANK", "0")
 save_file(body.model.state_dict(), folder / f"final-{{rank}}")
 logits = predict(body, tokens, np.arange(3))
-print("processes", Accelerator().num_processes, "logits", logits.round(4).tolist())
+answer = {{"processes": Accelerator().num_processes, "logits": logits.round(4).tolist()}}
+(folder / f"answer-{{rank}}").write_text(json.dumps(answer))
 """
 
 
@@ -197,9 +199,9 @@ def test_two_processes_train_one_model(tiny_bert, tmp_path):
     one = launch(tiny_bert, tmp_path / "one", "still")
     two = launch(tiny_bert, tmp_path / "two", "still", launcher=TWO_PROCESSES)
     assert two.returncode == one.returncode == 0, two.stderr[-3000:]
-    answers = [line for line in two.stdout.splitlines() if line.startswith("processes 2")]
-    assert len(answers) == 2
+    answers = [json.loads((tmp_path / f"two/answer-{rank}").read_text()) for rank in (0, 1)]
     assert answers[0] == answers[1]
+    assert answers[0]["processes"] == 2
     alone, first, second = (
         load_file(tmp_path / name) for name in ("one/final-0", "two/final-0", "two/final-1")
     )
