@@ -5,6 +5,7 @@ from pathlib import Path
 
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")  # never the user's own models and data
 
+import numpy as np
 import pytest
 import yaml
 
@@ -33,6 +34,14 @@ def profile_folder(tmp_path, monkeypatch):
     (tmp_path / "quick.yaml").write_text(text)
     monkeypatch.setattr(profile_module, "PROFILES", tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def three_groups():
+    """Three groups of 30, 20 and 10 points, far apart in five dimensions, and their labels."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([2, 0, 1], [30, 20, 10])
+    return rng.normal(size=(60, 5)).astype(np.float32) + 9 * labels[:, None], labels
 
 
 @pytest.fixture(scope="session")

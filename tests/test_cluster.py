@@ -22,14 +22,6 @@ from sentigeo.store import Store, save_arrays
 from sentigeo.vectors import Vectors
 
 
-@pytest.fixture(scope="module")
-def groups():
-    """Three groups of 30, 20 and 10 points, far apart in five dimensions."""
-    rng = np.random.default_rng(0)
-    labels = np.repeat([2, 0, 1], [30, 20, 10])
-    return rng.normal(size=(60, 5)).astype(np.float32) + 9 * labels[:, None], labels
-
-
 def best_agreement(labels, clusters):
     """The most rows that any one-to-one naming of clusters can get right, by trying all."""
     classes, own = sorted(set(labels)), sorted(set(clusters))
@@ -82,8 +74,8 @@ def test_names_from_other_rows():
     assert rename_clusters([1, 0, 2], {0: 1, 1: 0}).tolist() == [0, 1, -1]
 
 
-def test_clusters_are_those_of_scikit_learn_numbered_by_size(groups):
-    vectors, labels = groups
+def test_clusters_are_those_of_scikit_learn_numbered_by_size(three_groups):
+    vectors, labels = three_groups
     found = find_clusters(vectors, 3)
     expected = KMeans(3, n_init=10, random_state=0).fit(vectors)
     assert adjusted_rand_score(found.members, expected.labels_) == 1
@@ -127,8 +119,8 @@ def test_identical_points_are_one_cluster():
     assert find_clusters(np.ones((5, 2)), 1).members.tolist() == [0] * 5
 
 
-def test_starts_agree_where_there_are_groups_and_not_where_there_are_none(groups):
-    assert compare_starts(groups[0][:50], 2, range(4)).tolist() == [1.0] * 6
+def test_starts_agree_where_there_are_groups_and_not_where_there_are_none(three_groups):
+    assert compare_starts(three_groups[0][:50], 2, range(4)).tolist() == [1.0] * 6
     noise = np.random.default_rng(0).normal(size=(200, 20))
     assert compare_starts(noise, 4, range(4)).mean() < 0.9
 

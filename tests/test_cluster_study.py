@@ -14,16 +14,8 @@ from sentigeo.cluster_study import (
 from sentigeo.errors import UserError
 
 
-@pytest.fixture(scope="module")
-def groups():
-    """Three groups of 30, 20 and 10 points, far apart in five dimensions."""
-    rng = np.random.default_rng(0)
-    labels = np.repeat([2, 0, 1], [30, 20, 10])
-    return rng.normal(size=(60, 5)).astype(np.float32) + 9 * labels[:, None], labels
-
-
-def test_other_algorithms_find_plain_groups(groups):
-    vectors, labels = groups
+def test_other_algorithms_find_plain_groups(three_groups):
+    vectors, labels = three_groups
     found = find_other_clusters(vectors, 3)
     assert set(found) == {"Ward", "Gaussian mixture", "HDBSCAN"}
     for name, own in found.items():
@@ -45,8 +37,8 @@ def test_impossible_clusters_are_refused():
         find_other_clusters(np.eye(3), 4)
 
 
-def test_the_study_of_k_finds_three_groups(groups):
-    vectors, labels = groups
+def test_the_study_of_k_finds_three_groups(three_groups):
+    vectors, labels = three_groups
     study = study_k(vectors, labels, range(1, 6), references=5).set_index("k")
     assert study["inertia"].is_monotonic_decreasing
     assert np.isnan(study.loc[1, "silhouette"])

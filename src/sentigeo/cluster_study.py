@@ -1,6 +1,7 @@
 """What is behind clusters: other numbers of them, other algorithms, and whether there is a gap."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -13,11 +14,12 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sentigeo.cluster import Clusters, find_clusters, sort_rows
+from sentigeo.direction import direction_between
 from sentigeo.stats import Estimate, bootstrap, no_estimate
 
 COMPONENTS = 50  # principal components that the other algorithms see
 STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
-GRID = 101  # places between two centroids at which the density is taken
+GRID = 101  # places along the line through two centroids at which the density is taken
 
 
 def study_k(
@@ -104,14 +106,11 @@ def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> 
     """
     members, depths = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
-        low, high = clusters.centroids[list(pair)]
-        own = vectors[np.isin(members, pair)]
-        positions = (own - (low + high) / 2) @ (high - low) / ((high - low) @ (high - low)) * 2
-        if min(np.mean(positions < 0), np.mean(positions > 0)) * len(own) < 2:
-            return no_estimate(len(own))
-        depths.append(
-            bootstrap(lambda rows, p=positions: valley_depth(p[rows]), len(own), resamples)  # type: ignore[misc]
-        )
+        line = direction_between(*clusters.centroids[list(pair)])
+        positions = line.place(vectors[np.isin(members, pair)])
+        if min((positions < 0).sum(), (positions > 0).sum()) < 2:
+            return no_estimate(len(positions))
+        depths.append(bootstrap(partial(_depth_of, positions), len(positions), resamples))
     return min(depths, key=lambda depth: depth.value)
 
 
@@ -124,13 +123,16 @@ def valley_depth(positions: np.ndarray) -> float:
     Returns:
         0 where there is one mode only, 1 where nothing lies between two.
     """
-    density = gaussian_kde(positions)(np.linspace(-2, 2, GRID))
-    middle = GRID // 2
-    valley = int(
-        middle - middle // 2 + density[middle - middle // 2 : middle + middle // 2 + 1].argmin()
-    )
+    grid = np.linspace(-2, 2, GRID)
+    density = gaussian_kde(positions)(grid)
+    between = np.flatnonzero(np.abs(grid) <= 1)
+    valley = between[density[between].argmin()]
     lower = min(density[: valley + 1].max(), density[valley:].max())
     return float(1 - density[valley] / lower)
+
+
+def _depth_of(positions: np.ndarray, rows: np.ndarray) -> float:
+    return valley_depth(positions[rows])
 
 
 def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:

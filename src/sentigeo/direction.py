@@ -1,4 +1,4 @@
-"""The sentiment direction: the offset between two class means as one axis."""
+"""Directions: the offset between two means as one axis, such as that of sentiment."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sentigeo.errors import UserError
 
 @dataclass(frozen=True)
 class Direction:
-    """An axis through two class means.
+    """An axis through two means.
 
     Attributes:
         middle: (d,) the point half-way between them.
@@ -33,11 +33,15 @@ def class_direction(vectors: np.ndarray, labels: np.ndarray) -> Direction:
     """
     if set(np.unique(labels)) != {0, 1}:
         raise UserError("A direction between classes needs vectors of exactly two classes.")
-    low, high = (vectors[labels == number].mean(axis=0) for number in (0, 1))
+    return direction_between(*(vectors[labels == number].mean(axis=0) for number in (0, 1)))
+
+
+def direction_between(low: np.ndarray, high: np.ndarray) -> Direction:
+    """Return the direction from one (d,) mean to another."""
     half = (high - low) / 2
     length = float(half @ half)
     if not length > 0:
-        raise UserError("The class means are the same: there is no direction between them.")
+        raise UserError("The means are the same: there is no direction between them.")
     return Direction((low + high) / 2, half / length)
 
 

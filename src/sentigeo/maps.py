@@ -69,9 +69,12 @@ def draw_maps(
         jobs: Maps drawn at the same time; as many as there are cores by default.
     """
     _check(fitted, placed, perplexity)
-    draw = partial(_draw_wanted, fitted, placed, perplexity)
+    draw = partial(draw_map, fitted, placed, perplexity=perplexity)
+    methods, seeds = zip(*wanted, strict=True)
     jobs = min(jobs or cpu_count(), len(wanted))
-    return map(draw, wanted) if jobs < 2 else _in_processes(draw, wanted, jobs)
+    if jobs < 2:
+        return map(draw, methods, seeds)
+    return _in_processes(draw, methods, seeds, jobs)
 
 
 def load_maps(
@@ -117,18 +120,12 @@ def draw_map(
     return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
 
 
-def _draw_wanted(
-    fitted: np.ndarray, placed: np.ndarray, perplexity: float, one: tuple[str, int]
-) -> Map:
-    return draw_map(fitted, placed, *one, perplexity)
-
-
 def _in_processes(
-    draw: Callable[[tuple[str, int]], Map], wanted: Sequence[tuple[str, int]], jobs: int
+    draw: Callable[[str, int], Map], methods: Sequence[str], seeds: Sequence[int], jobs: int
 ) -> Iterator[Map]:
     """Draw in processes that stay until the end: UMAP compiles itself anew in each."""
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
-        yield from processes.map(draw, wanted)
+        yield from processes.map(draw, methods, seeds)
 
 
 def _pca(

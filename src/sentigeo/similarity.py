@@ -62,8 +62,8 @@ def compare_layers(
     for layer, pooling in before.kinds:
         old, new = (vectors.matrix(layer, pooling)[rows] for vectors in (before, after))
         cosine = mean_over_runs(row_cosines(old, new)[None], resamples)
-        same = (layer, pooling) not in after.kinds  # as fine-tuning left it
-        cka = half_samples(partial(_cka_of, old, new), len(rows), 2 if same else HALVES)
+        halves = HALVES if (layer, pooling) in after.kinds else 2  # what did not move does not vary
+        cka = half_samples(partial(_cka_of, old, new), len(rows), halves)
         measures = {"linear alignment": cka, "mean cosine": cosine}
         found += [
             {"group": group, "name": pooling, "layer": layer, **vars(estimate)}
