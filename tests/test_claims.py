@@ -5,8 +5,11 @@ from sentigeo.claims import (
     Claim,
     judge_above,
     judge_all,
+    judge_apart,
+    judge_below,
     judge_groups,
     judge_separation,
+    judge_within,
     make_claim,
 )
 from sentigeo.stats import Estimate
@@ -79,3 +82,21 @@ def test_judge_separation(overlaps, apart, rises, verdict):
 def test_groups_need_a_valley_and_must_be_visible_on_every_map(valley, maps, verdict):
     visible = [Estimate(sum(own) / 2, *own, 9) for own in maps]
     assert judge_groups(Estimate(sum(valley) / 2, *valley, 9), visible, 0.2, 0.9) == verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "below", "apart"),
+    [
+        (0.2, 0.3, "refuted", "supported"),
+        (-0.3, -0.2, "supported", "supported"),
+        (-0.05, 0.05, "supported", "refuted"),
+        (0.05, 0.2, "not supported", "not supported"),
+        (-0.2, 0.2, "not supported", "not supported"),
+    ],
+)
+def test_judge_below_apart_and_within(low, high, below, apart):
+    estimate = Estimate((low + high) / 2, low, high, 9)
+    assert judge_below(estimate, 0.1) == below
+    assert judge_apart(estimate, 0.1) == apart
+    within = {"supported": "refuted", "refuted": "supported"}.get(apart, apart)
+    assert judge_within(estimate, 0.1) == within

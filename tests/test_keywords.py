@@ -14,6 +14,7 @@ from sentigeo.keywords import (
     shared_terms,
     split_terms,
     split_words,
+    strip_text,
     top_terms,
 )
 
@@ -129,3 +130,8 @@ def test_row_order_changes_no_score():
         one = score(first.texts_by_cluster(members, 2))
         other = score(second.texts_by_cluster(members[order], 2))
         assert np.array_equal(one, other)
+
+
+def test_stripped_text_keeps_words_that_say_something():
+    assert strip_text("It's NOT a good film, 10/10!") == "not good film"
+    assert strip_text("the of") == ""

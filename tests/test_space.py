@@ -38,7 +38,9 @@ def test_later_chapters_do_without_torch():
         "import sys, sentigeo.chapter, sentigeo.space, sentigeo.maps, sentigeo.probe, "
         "sentigeo.direction, sentigeo.map_plots, sentigeo.claims, sentigeo.stats, "
         "sentigeo.cluster, sentigeo.cluster_plots, sentigeo.confusion, sentigeo.keywords, "
-        "sentigeo.wording, sentigeo.calibration, sentigeo.reviews; "
+        "sentigeo.wording, sentigeo.lean, sentigeo.cluster_study, sentigeo.cosine, "
+        "sentigeo.transform, sentigeo.neighbours, sentigeo.similarity_plots, "
+        "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews; "
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

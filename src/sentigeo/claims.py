@@ -7,6 +7,7 @@ from sentigeo.stats import Estimate
 
 SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supported", "refuted"
 NOT_TESTABLE = "not testable in this profile"
+_OPPOSITE = {SUPPORTED: REFUTED, REFUTED: SUPPORTED, NOT_SUPPORTED: NOT_SUPPORTED}
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,24 @@ def judge_above(estimate: Estimate, threshold: float) -> str:
     """Judge a claim that a number lies above a threshold by where its whole interval lies."""
     place = estimate.compare(threshold)
     return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
+
+
+def judge_below(estimate: Estimate, threshold: float) -> str:
+    """Judge a claim that a number lies below a threshold by where its whole interval lies."""
+    return _OPPOSITE[judge_above(estimate, threshold)]
+
+
+def judge_apart(estimate: Estimate, margin: float) -> str:
+    """Judge a claim that a number is further from 0 than a margin, on whichever side."""
+    if estimate.compare(margin) == "above" or estimate.compare(-margin) == "below":
+        return SUPPORTED
+    within = estimate.compare(margin) == "below" and estimate.compare(-margin) == "above"
+    return REFUTED if within else NOT_SUPPORTED
+
+
+def judge_within(estimate: Estimate, margin: float) -> str:
+    """Judge a claim that a number is no further from 0 than a margin."""
+    return _OPPOSITE[judge_apart(estimate, margin)]
 
 
 def judge_separation(overlaps: bool, apart: list[bool], rises: list[bool]) -> str:

@@ -86,6 +86,11 @@ def split_terms(text: str) -> list[str]:
     return terms
 
 
+def strip_text(text: str) -> str:
+    """Return the words of a text in lower case, without stop words, marks and numbers."""
+    return " ".join(word for word in split_words(text) if not is_stop_word(word))
+
+
 def least_texts(texts: int) -> int:
     """Return how many of so many texts must use a term for it to count: from 2 to 10."""
     return min(10, max(2, texts // 20))

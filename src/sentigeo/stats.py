@@ -25,6 +25,10 @@ class Estimate:
             return "below"
         return "above" if self.low > value else "not distinguishable from"
 
+    def brief(self, spec: str = ".3f") -> str:
+        """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere."""
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
     def __format__(self, spec: str) -> str:
         """Write as `0.873 [0.862, 0.884; n = 4,000]`; the spec formats the three numbers."""
         spec = spec or ".3f"
@@ -151,21 +155,26 @@ def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Esti
     return bootstrap(mean_of_shares, len(hits), resamples)
 
 
-def half_samples(statistic: Callable[[np.ndarray], float], cases: int, halves: int) -> Estimate:
+def half_samples(
+    statistic: Callable[[np.ndarray], float], cases: int, halves: int, lowest: float = 0.0
+) -> Estimate:
     """Estimate a share-like statistic that repeated cases would distort, such as a variance.
 
     A half of the cases drawn without replacement varies around the whole as much as the whole
     varies around the truth; a bootstrap would draw cases twice and be off to one side.
 
     Args:
-        statistic: Maps (m,) numbers of cases to its value between 0 and 1.
+        statistic: Maps (m,) numbers of cases to its value, at most 1.
         cases: n.
         halves: How many halves are drawn.
+        lowest: The smallest value it can have: 0 for a share, -1 for a cosine or a difference.
     """
     value, rng = statistic(np.arange(cases)), np.random.default_rng(0)
     found = [statistic(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
     margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * np.std(found, ddof=1))
-    return Estimate(value, max(0.0, value - margin), min(1.0, value + margin), cases)
+    if not np.isfinite(margin):  # some half could not tell
+        return Estimate(value, float("nan"), float("nan"), cases)
+    return Estimate(value, max(lowest, value - margin), min(1.0, value + margin), cases)
 
 
 def mcnemar(after: ArrayLike, before: ArrayLike) -> float:

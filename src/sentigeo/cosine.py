@@ -1,0 +1,268 @@
+"""Cosines of all pairs of texts, counted block by block: never an n x n matrix."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from sentigeo.errors import UserError
+from sentigeo.stats import Estimate, half_samples
+
+BINS = 20_000  # of cosines
+BLOCK = 2048  # texts whose cosines are in memory at a time, with as many others
+SAMPLE = 500  # texts that tell which cosines there are
+HALVES = 30  # behind each interval
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """What is known of the cosines of all pairs of texts.
+
+    Attributes:
+        within: (classes, bins) pairs of two texts of a class.
+        between: (bins,) pairs of texts of two classes.
+        sums: (classes + 1, 2) sum and sum of squares of the cosines, the last row between classes.
+        span: The cosines that the bins span; smaller and larger ones are in the outer bins.
+    """
+
+    within: np.ndarray
+    between: np.ndarray
+    sums: np.ndarray
+    span: tuple[float, float]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(classes + 1,) pairs of each kind, the last between classes."""
+        return np.append(self.within.sum(axis=1), self.between.sum())
+
+    def means(self) -> np.ndarray:
+        """Return the (classes + 1,) mean cosines; not a number where there is no pair."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.sums[:, 0] / self.sizes)
+
+    def deviations(self) -> np.ndarray:
+        """Return the (classes + 1,) standard deviations of the cosines."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = self.sums[:, 1] / self.sizes
+        return np.asarray(np.sqrt(np.maximum(squares - self.means() ** 2, 0)))
+
+    def auc(self) -> float:
+        """Return how often a pair within a class has a larger cosine than one between classes."""
+        same, other = self.within.sum(axis=0), self.between
+        if not same.sum() or not other.sum():
+            return float("nan")
+        below = np.cumsum(other) - other / 2  # ties count half
+        return float((same / same.sum()) @ (below / other.sum()))
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Return (n, d) float64 vectors of length 1; one of length 0 stays, its cosines are 0."""
+    if vectors.ndim != 2 or not np.isfinite(vectors).all():
+        raise UserError("The vectors hold values that are not numbers.")
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
+
+
+def count_pairs(
+    vectors: np.ndarray, labels: np.ndarray, classes: int, span: tuple[float, float] | None = None
+) -> PairCounts:
+    """Count the cosines of all pairs of different texts.
+
+    Vectors that nearly all point one way have cosines within a thousandth of each other, so bins
+    span only the cosines that there are.
+
+    Args:
+        vectors: (n, d).
+        labels: (n,) classes.
+        classes: How many classes there are.
+        span: Cosines that the bins span; by default those of a sample of the texts.
+    """
+    units = unit_rows(vectors)
+    span = span or _span(units)
+    within = np.zeros((classes, BINS), np.int64)
+    between = np.zeros(BINS, np.int64)
+    sums = np.zeros((classes + 1, 2))
+    groups = [units[labels == number] for number in range(classes)]
+    for first in range(classes):
+        for second in range(first, classes):
+            counts, row = (within[first], first) if first == second else (between, classes)
+            for cosines in _blocks(groups[first], groups[second], first == second):
+                counts += np.bincount(_bins(cosines, span), minlength=BINS)
+                sums[row] += cosines.sum(), np.dot(cosines, cosines)
+    return PairCounts(within, between, sums, span)
+
+
+def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
+    """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
+    span = _span(unit_rows(vectors))
+    return half_samples(partial(_auc_of, vectors, labels, classes, span), len(labels), HALVES)
+
+
+def estimate_auc_change(
+    after: np.ndarray, before: np.ndarray, labels: np.ndarray, classes: int
+) -> Estimate:
+    """Estimate by how much the AUC of other vectors of the same texts is larger."""
+    both = [(own, labels, classes, _span(unit_rows(own))) for own in (after, before)]
+
+    def change(rows: np.ndarray) -> float:
+        return _auc_of(*both[0], rows) - _auc_of(*both[1], rows)
+
+    return half_samples(change, len(labels), HALVES, lowest=-1.0)
+
+
+def estimate_means(vectors: np.ndarray, labels: np.ndarray, classes: int) -> list[Estimate]:
+    """Estimate the mean cosine within each class and, last, between classes."""
+    units = unit_rows(vectors)
+
+    def mean(kind: int, rows: np.ndarray) -> float:
+        return float(_means(units[rows], labels[rows], classes)[kind])
+
+    return [
+        half_samples(partial(mean, kind), len(labels), HALVES, lowest=-1.0)
+        for kind in range(classes + 1)
+    ]
+
+
+def mean_cosine(vectors: np.ndarray) -> float:
+    """Return the mean cosine of all pairs of different texts, from sums over texts alone."""
+    return float(share_of_dimensions(vectors).sum()) if len(vectors) > 1 else float("nan")
+
+
+def estimate_mean_cosine(vectors: np.ndarray) -> Estimate:
+    """Estimate the mean cosine of all pairs of different texts, with an interval over texts."""
+    return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), HALVES, -1.0)
+
+
+def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
+    """Return the (d,) parts of the mean cosine that each dimension contributes; they sum to it."""
+    units = unit_rows(vectors)
+    n = len(units)
+    return np.asarray((units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1)))
+
+
+def best_threshold(counts: PairCounts) -> float:
+    """Return the cosine with the largest F1 if pairs beyond it are taken for pairs of one class."""
+    curve = threshold_curve(counts)
+    return float(curve["threshold"].iloc[int(curve["f1"].fillna(0).to_numpy().argmax())])
+
+
+def judge_threshold(
+    vectors: np.ndarray, labels: np.ndarray, classes: int, threshold: float
+) -> dict[str, Estimate]:
+    """Estimate what it is worth to take pairs beyond a cosine for pairs of one class.
+
+    Args:
+        vectors: (n, d), others than those the threshold was chosen on.
+        labels: (n,) classes.
+        classes: How many classes there are.
+        threshold: The cosine.
+
+    Returns:
+        `precision`, `recall`, `f1`, and `gain`, by how much precision surpasses the share of all
+        pairs that are of one class; with intervals over texts.
+    """
+    units = unit_rows(vectors)
+    span = _span(units)
+
+    def measure(name: str, rows: np.ndarray) -> float:
+        return _worth(count_pairs(units[rows], labels[rows], classes, span), threshold)[name]
+
+    return {
+        name: half_samples(partial(measure, name), len(labels), HALVES, lowest=-1.0)
+        for name in ("precision", "recall", "f1", "gain")
+    }
+
+
+def threshold_curve(counts: PairCounts) -> pd.DataFrame:
+    """Return precision, recall and F1 of every threshold, from low to high.
+
+    Returns:
+        Columns `threshold`, `precision`, `recall`, `f1`; a row a bin.
+    """
+    same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
+    every = same + counts.between[::-1].cumsum()[::-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision, recall = same / every, same / same[0]
+        f1 = 2 * precision * recall / (precision + recall)
+    edges = np.linspace(*counts.span, BINS, endpoint=False)
+    return pd.DataFrame({"threshold": edges, "precision": precision, "recall": recall, "f1": f1})
+
+
+def top_cosines(counts: PairCounts, share: float) -> float:
+    """Return the cosine that such a share of all pairs pass."""
+    every = counts.within.sum(axis=0) + counts.between
+    above = every[::-1].cumsum() / every.sum()
+    place = BINS - 1 - int(np.searchsorted(above, share))
+    return float(np.linspace(*counts.span, BINS, endpoint=False)[max(place, 0)])
+
+
+def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, int]) -> Estimate:
+    """Estimate the mean cosine within one class minus that within another."""
+
+    def gap(rows: np.ndarray) -> float:
+        own = [mean_cosine(vectors[rows][labels[rows] == number]) for number in pair]
+        return own[0] - own[1]
+
+    return half_samples(gap, len(labels), HALVES, lowest=-1.0)
+
+
+def _auc_of(
+    vectors: np.ndarray,
+    labels: np.ndarray,
+    classes: int,
+    span: tuple[float, float],
+    rows: np.ndarray,
+) -> float:
+    return count_pairs(vectors[rows], labels[rows], classes, span).auc()
+
+
+def _worth(counts: PairCounts, threshold: float) -> dict[str, float]:
+    """Return what `judge_threshold` estimates; not a number where no pair passes."""
+    place = int(_bins(np.array([threshold]), counts.span)[0])
+    passing = np.array([counts.within[:, place:].sum(), counts.between[place:].sum()])
+    same, every = counts.within.sum(), counts.sizes.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision, recall = passing[0] / passing.sum(), passing[0] / same
+        f1, gain = 2 * passing[0] / (passing.sum() + same), precision - same / every
+    return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
+
+
+def _means(units: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Return the (classes + 1,) mean cosines of unit vectors, from sums over texts alone."""
+    inside = (labels == np.arange(classes)[:, None]).astype(np.float64)
+    sums, sizes = inside @ units, inside.sum(axis=1)
+    products = sums @ sums.T
+    lengths = inside @ (units**2).sum(axis=1)  # 1 each, but for vectors of length 0
+    pairs = np.append(sizes * (sizes - 1), sizes.sum() ** 2 - (sizes**2).sum())
+    totals = np.append(np.diag(products) - lengths, products.sum() - np.trace(products))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(totals / pairs)
+
+
+def _span(units: np.ndarray) -> tuple[float, float]:
+    """Return a range that holds nearly all cosines of unit vectors, judged by a sample of them."""
+    chosen = units[np.random.default_rng(0).permutation(len(units))[:SAMPLE]]
+    cosines = (chosen @ chosen.T)[np.triu_indices(len(chosen), k=1)]
+    if not len(cosines):
+        return -1.0, 1.0
+    low, high = float(cosines.min()), float(cosines.max())
+    margin = 0.1 * (high - low) + 1e-12
+    return low - margin, high + margin
+
+
+def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.ndarray]:
+    """Yield the cosines of pairs, flat; of a group with itself every pair once."""
+    for i in range(0, len(first), BLOCK):
+        for j in range(i if same else 0, len(second), BLOCK):
+            block = first[i : i + BLOCK] @ second[j : j + BLOCK].T
+            if same and i == j:
+                yield block[np.triu_indices(len(block), k=1)]
+            else:
+                yield block.ravel()
+
+
+def _bins(cosines: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    places = (cosines - span[0]) * (BINS / (span[1] - span[0]))
+    return np.clip(places, 0, BINS - 1, out=places).astype(np.intp)
