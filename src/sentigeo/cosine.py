@@ -11,7 +11,7 @@ from sentigeo.errors import UserError
 from sentigeo.stats import Estimate, half_samples
 
 BINS = 20_000  # of cosines
-BLOCK = 2048  # texts whose cosines are in memory at a time, with as many others
+BLOCK = 1024  # texts whose cosines are in memory at a time, with as many others
 SAMPLE = 500  # texts that tell which cosines there are
 HALVES = 30  # behind each interval
 
@@ -258,7 +258,7 @@ def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.nd
         for j in range(i if same else 0, len(second), BLOCK):
             block = first[i : i + BLOCK] @ second[j : j + BLOCK].T
             if same and i == j:
-                yield block[np.triu_indices(len(block), k=1)]
+                yield block[~np.tri(len(block), dtype=bool)]
             else:
                 yield block.ravel()
 
