@@ -6,6 +6,7 @@ from sklearn.preprocessing import normalize
 from sentigeo.errors import UserError
 from sentigeo.neighbours import (
     METHODS,
+    balance_hits,
     classify_by_cosine,
     draw_shots,
     few_shot_hits,
@@ -70,3 +71,10 @@ def test_nearest_rows_come_in_order():
     rows, cosines = nearest_rows(np.array([1.0, 0]), np.array([[0.0, 1], [2, 0], [1, 1]]), 2)
     assert rows.tolist() == [1, 2]
     assert cosines == pytest.approx([1, 0.5**0.5])
+
+
+def test_every_class_counts_as_much():
+    truth = np.array([0, 0, 0, 2])
+    balanced = balance_hits(np.array([[True, True, True, False]]), truth)
+    assert balanced.mean() == pytest.approx(0.5)
+    assert balance_hits(np.ones((1, 4), bool), truth).mean() == pytest.approx(1)

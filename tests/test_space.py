@@ -39,7 +39,7 @@ def test_later_chapters_do_without_torch():
         "sentigeo.direction, sentigeo.map_plots, sentigeo.claims, sentigeo.stats, "
         "sentigeo.cluster, sentigeo.cluster_plots, sentigeo.confusion, sentigeo.keywords, "
         "sentigeo.wording, sentigeo.lean, sentigeo.cluster_study, sentigeo.cosine, "
-        "sentigeo.transform, sentigeo.neighbours, sentigeo.similarity_plots, "
+        "sentigeo.transform, sentigeo.neighbours, sentigeo.cosine_plots, "
         "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews; "
         "print({'torch', 'transformers'} & set(sys.modules))"
     )

@@ -1,6 +1,6 @@
 """Cosines of all pairs of texts, counted block by block: never an n x n matrix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from sentigeo.errors import UserError
-from sentigeo.stats import Estimate, half_samples
+from sentigeo.stats import Estimate, half_sample_all, half_samples
 
 BINS = 20_000  # of cosines
 BLOCK = 1024  # texts whose cosines are in memory at a time, with as many others
 SAMPLE = 500  # texts that tell which cosines there are
-HALVES = 30  # behind each interval
+ROUNDING = 1e-8  # cosines that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def count_pairs(
 def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
     """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
     span = _span(unit_rows(vectors))
-    return half_samples(partial(_auc_of, vectors, labels, classes, span), len(labels), HALVES)
+    return half_samples(partial(_auc_of, vectors, labels, classes, span), len(labels))
 
 
 def estimate_auc_change(
@@ -109,20 +109,34 @@ def estimate_auc_change(
     def change(rows: np.ndarray) -> float:
         return _auc_of(*both[0], rows) - _auc_of(*both[1], rows)
 
-    return half_samples(change, len(labels), HALVES, lowest=-1.0)
+    return half_samples(change, len(labels), lowest=-1.0)
 
 
-def estimate_means(vectors: np.ndarray, labels: np.ndarray, classes: int) -> list[Estimate]:
-    """Estimate the mean cosine within each class and, last, between classes."""
+def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
+    """Estimate mean and deviation of the cosines within each class and between classes.
+
+    Args:
+        vectors: (n, d).
+        labels: (n,) classes.
+        kinds: Names of the classes, and last of pairs between classes.
+
+    Returns:
+        Columns `pairs`, `mean` and `deviation`: estimates with intervals over texts.
+    """
     units = unit_rows(vectors)
+    span = _span(units)
 
-    def mean(kind: int, rows: np.ndarray) -> float:
-        return float(_means(units[rows], labels[rows], classes)[kind])
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
+        means = {f"mean {kind}": value for kind, value in zip(kinds, counts.means(), strict=True)}
+        deviations = zip(kinds, counts.deviations(), strict=True)
+        return means | {f"deviation {kind}": value for kind, value in deviations}
 
-    return [
-        half_samples(partial(mean, kind), len(labels), HALVES, lowest=-1.0)
-        for kind in range(classes + 1)
-    ]
+    found = half_sample_all(measure, len(labels), lowest={f"mean {kind}": -1.0 for kind in kinds})
+    return pd.DataFrame(
+        {"pairs": kind, "mean": found[f"mean {kind}"], "deviation": found[f"deviation {kind}"]}
+        for kind in kinds
+    )
 
 
 def mean_cosine(vectors: np.ndarray) -> float:
@@ -132,7 +146,7 @@ def mean_cosine(vectors: np.ndarray) -> float:
 
 def estimate_mean_cosine(vectors: np.ndarray) -> Estimate:
     """Estimate the mean cosine of all pairs of different texts, with an interval over texts."""
-    return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), HALVES, -1.0)
+    return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), lowest=-1.0)
 
 
 def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
@@ -166,13 +180,10 @@ def judge_threshold(
     units = unit_rows(vectors)
     span = _span(units)
 
-    def measure(name: str, rows: np.ndarray) -> float:
-        return _worth(count_pairs(units[rows], labels[rows], classes, span), threshold)[name]
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        return _worth(count_pairs(units[rows], labels[rows], classes, span), threshold)
 
-    return {
-        name: half_samples(partial(measure, name), len(labels), HALVES, lowest=-1.0)
-        for name in ("precision", "recall", "f1", "gain")
-    }
+    return half_sample_all(measure, len(labels), lowest={"gain": -1.0})
 
 
 def threshold_curve(counts: PairCounts) -> pd.DataFrame:
@@ -205,7 +216,7 @@ def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, 
         own = [mean_cosine(vectors[rows][labels[rows] == number]) for number in pair]
         return own[0] - own[1]
 
-    return half_samples(gap, len(labels), HALVES, lowest=-1.0)
+    return half_samples(gap, len(labels), lowest=-1.0)
 
 
 def _auc_of(
@@ -229,18 +240,6 @@ def _worth(counts: PairCounts, threshold: float) -> dict[str, float]:
     return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
 
 
-def _means(units: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Return the (classes + 1,) mean cosines of unit vectors, from sums over texts alone."""
-    inside = (labels == np.arange(classes)[:, None]).astype(np.float64)
-    sums, sizes = inside @ units, inside.sum(axis=1)
-    products = sums @ sums.T
-    lengths = inside @ (units**2).sum(axis=1)  # 1 each, but for vectors of length 0
-    pairs = np.append(sizes * (sizes - 1), sizes.sum() ** 2 - (sizes**2).sum())
-    totals = np.append(np.diag(products) - lengths, products.sum() - np.trace(products))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(totals / pairs)
-
-
 def _span(units: np.ndarray) -> tuple[float, float]:
     """Return a range that holds nearly all cosines of unit vectors, judged by a sample of them."""
     chosen = units[np.random.default_rng(0).permutation(len(units))[:SAMPLE]]
@@ -248,8 +247,8 @@ def _span(units: np.ndarray) -> tuple[float, float]:
     if not len(cosines):
         return -1.0, 1.0
     low, high = float(cosines.min()), float(cosines.max())
-    margin = 0.1 * (high - low) + 1e-12
-    return low - margin, high + margin
+    margin = 0.1 * (high - low) + ROUNDING
+    return max(-1.0, low - margin), min(1.0, high + margin)
 
 
 def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.ndarray]:

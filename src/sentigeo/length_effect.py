@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from sentigeo.cosine import HALVES, estimate_mean_cosine, unit_rows
+from sentigeo.cosine import estimate_mean_cosine, unit_rows
 from sentigeo.stats import Estimate, half_samples
 
 PARTNERS = 5  # texts that each text is paired with
@@ -13,6 +13,8 @@ FIFTHS = 5  # groups of texts by length
 
 def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
     """Estimate the rank correlation of a pair's cosine with the length of its shorter text.
+
+    It is not a number where all texts are equally long.
 
     Args:
         vectors: (n, d).
@@ -23,12 +25,14 @@ def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
 
     def correlation(rows: np.ndarray) -> float:
         own = mixed[np.sort(rows)]
-        pairs = [(own, np.roll(own, shift)) for shift in range(1, PARTNERS + 1)]
+        pairs = [(own, np.roll(own, shift)) for shift in range(1, min(PARTNERS + 1, len(own)))]
+        if not pairs or lengths[own].min() == lengths[own].max():
+            return float("nan")
         cosines = np.concatenate([np.einsum("nd,nd->n", units[a], units[b]) for a, b in pairs])
         shorter = np.concatenate([np.minimum(lengths[a], lengths[b]) for a, b in pairs])
         return float(spearmanr(cosines, shorter).statistic)
 
-    return half_samples(correlation, len(units), HALVES, lowest=-1.0)
+    return half_samples(correlation, len(units), lowest=-1.0)
 
 
 def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
@@ -39,8 +43,7 @@ def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
     """
     order = np.argsort(lengths, kind="stable")
     rows = []
-    for part in np.array_split(order, FIFTHS):
-        own = vectors[part]
-        found = estimate_mean_cosine(own)
+    for part in np.array_split(order, min(FIFTHS, len(order))):
+        found = estimate_mean_cosine(vectors[part])
         rows.append({"words": float(lengths[part].mean()), **vars(found)})
     return pd.DataFrame(rows)

@@ -9,7 +9,7 @@ from sentigeo.errors import UserError
 from sentigeo.progress import track
 from sentigeo.stats import mean_over_runs
 
-STRENGTH = 100.0  # of logistic regression: vectors of length 1 are close to each other
+INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
 METHODS = ("nearest text", "nearest class mean", "logistic regression")
 
 
@@ -61,7 +61,8 @@ def few_shot_hits(
         draws: How often they are drawn.
 
     Returns:
-        (draws, n) truth values by method and shots.
+        (draws, n) hits by method and shots, weighted by `balance_hits`: their mean is the balanced
+        accuracy.
     """
     hits: dict[tuple[str, int], list[np.ndarray]] = {}
     units, new = unit_rows(train), unit_rows(test)
@@ -71,11 +72,21 @@ def few_shot_hits(
             for method in METHODS:
                 found = _classify(units[rows], known[rows], new, method)
                 hits.setdefault((method, count), []).append(found == truth)
-    return {key: np.stack(own) for key, own in hits.items()}
+    return {key: balance_hits(np.stack(own), truth) for key, own in hits.items()}
+
+
+def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Weigh (draws, n) hits so that every class counts as much, as it does among the shots."""
+    sizes = np.bincount(truth)
+    return np.asarray(hits * (len(truth) / (sizes > 0).sum() / np.maximum(sizes, 1))[truth])
 
 
 def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
     """Summarise few-shot results.
+
+    Args:
+        hits: (draws, n) weighted hits by method and shots.
+        resamples: Bootstrap resamples.
 
     Returns:
         Columns `method`, `shots`, `value`, `low`, `high` (interval over draws and texts), `n`, and
@@ -102,7 +113,7 @@ def _classify(shots: np.ndarray, labels: np.ndarray, new: np.ndarray, method: st
     """Classify vectors of length 1; see `classify_by_cosine`."""
     if method == "logistic regression":
         return np.asarray(
-            LogisticRegression(C=STRENGTH, max_iter=500).fit(shots, labels).predict(new)
+            LogisticRegression(C=INVERSE_PENALTY, max_iter=500).fit(shots, labels).predict(new)
         )
     if method == "nearest class mean":
         classes = np.unique(labels)

@@ -10,7 +10,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import silhouette_samples
 
-from sentigeo.cosine import HALVES, unit_rows
+from sentigeo.cosine import unit_rows
 from sentigeo.encoder import Encoder
 from sentigeo.errors import UserError
 from sentigeo.stats import half_samples
@@ -149,7 +149,7 @@ def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
         units = unit_rows(states)
         cosines = units @ units.T
         for name, pairs in kinds.items():
-            found = half_samples(partial(_mean_of, cosines, pairs), len(table), HALVES, -1.0)
+            found = half_samples(partial(_mean_of, cosines, pairs), len(table), lowest=-1.0)
             rows.append({"layer": layer, "name": name, **vars(found)})
     return pd.DataFrame(rows)
 

@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from sentigeo.stats import half_samples, mean_over_runs
+from sentigeo.stats import HALVES, half_samples, mean_over_runs
 from sentigeo.vectors import Vectors
 
-HALVES = 50  # behind the interval of an alignment
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 CONFIDENCE = 0.95
+HALVES = 30  # half-samples behind an interval
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,10 @@ def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Esti
 
 
 def half_samples(
-    statistic: Callable[[np.ndarray], float], cases: int, halves: int, lowest: float = 0.0
+    statistic: Callable[[np.ndarray], float],
+    cases: int,
+    halves: int = HALVES,
+    lowest: float = 0.0,
 ) -> Estimate:
     """Estimate a share-like statistic that repeated cases would distort, such as a variance.
 
@@ -169,12 +173,24 @@ def half_samples(
         halves: How many halves are drawn.
         lowest: The smallest value it can have: 0 for a share, -1 for a cosine or a difference.
     """
-    value, rng = statistic(np.arange(cases)), np.random.default_rng(0)
-    found = [statistic(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
-    margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * np.std(found, ddof=1))
-    if not np.isfinite(margin):  # some half could not tell
-        return Estimate(value, float("nan"), float("nan"), cases)
-    return Estimate(value, max(lowest, value - margin), min(1.0, value + margin), cases)
+    return half_sample_all(lambda rows: {"": statistic(rows)}, cases, halves, {"": lowest})[""]
+
+
+def half_sample_all(
+    statistics: Callable[[np.ndarray], dict[str, float]],
+    cases: int,
+    halves: int = HALVES,
+    lowest: dict[str, float] | None = None,
+) -> dict[str, Estimate]:
+    """Estimate several statistics by name from the same halves; arguments as for `half_samples`."""
+    whole, rng = statistics(np.arange(cases)), np.random.default_rng(0)
+    found = [statistics(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
+    return {
+        name: _spread(
+            value, np.array([own[name] for own in found]), cases, (lowest or {}).get(name, 0.0)
+        )
+        for name, value in whole.items()
+    }
 
 
 def mcnemar(after: ArrayLike, before: ArrayLike) -> float:
@@ -184,6 +200,13 @@ def mcnemar(after: ArrayLike, before: ArrayLike) -> float:
     if gained + lost == 0:
         return 1.0
     return float(stats.binomtest(gained, gained + lost).pvalue)
+
+
+def _spread(value: float, halves: np.ndarray, cases: int, lowest: float) -> Estimate:
+    margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * np.std(halves, ddof=1))
+    if not np.isfinite(margin):  # some half could not tell
+        return Estimate(value, float("nan"), float("nan"), cases)
+    return Estimate(value, max(lowest, value - margin), min(1.0, value + margin), cases)
 
 
 def _resample_both(values: np.ndarray, resamples: int, groups: ArrayLike | None) -> Estimate:

@@ -8,7 +8,7 @@ from sentigeo.cosine import unit_rows
 from sentigeo.errors import UserError
 
 TOP = 3  # principal components that are removed
-NO_VARIANCE = 1e-9  # share of the largest variance below which a direction is left out
+FLAT = 1e-9  # share of the largest variance below which a direction is left out
 
 Transform = Callable[[np.ndarray], np.ndarray]
 
@@ -25,7 +25,7 @@ def learn_transforms(train: np.ndarray) -> dict[str, Transform]:
     deviation = np.where(deviation > 0, deviation, 1)
     variances, axes = np.linalg.eigh(np.cov(train.astype(np.float64), rowvar=False))
     variances, axes = variances[::-1], axes[:, ::-1]
-    kept = variances > NO_VARIANCE * max(variances[0], np.finfo(float).tiny)
+    kept = variances > FLAT * max(variances[0], np.finfo(float).tiny)
     top = axes[:, :TOP]
     whiten = axes[:, kept] / np.sqrt(variances[kept])
     return {

@@ -54,7 +54,9 @@ def plot_pair_kinds(counts: dict[str, PairCounts]) -> Figure:
             bins = own.within.sum(axis=0) if number == 2 else own.between
             coarse = bins.reshape(-1, BINS // 100).sum(axis=1)
             places = np.linspace(*own.span, len(coarse), endpoint=False)
-            axis.plot(places, coarse / coarse.sum(), color=PALETTE[number], lw=1.8, label=kind)
+            axis.plot(
+                places, coarse / max(coarse.sum(), 1), color=PALETTE[number], lw=1.8, label=kind
+            )
         axis.set_title(title)
         axis.set_xlabel("cosine")
     axes[0].set_ylabel("share of pairs")

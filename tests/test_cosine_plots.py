@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 
 from sentigeo.cosine import count_pairs, threshold_curve
-from sentigeo.similarity_plots import (
+from sentigeo.cosine_plots import (
     plot_cosines,
     plot_lengths_and_cosines,
     plot_pair_kinds,
