@@ -3,22 +3,18 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 from sentigeo import cosine
 from sentigeo.cosine import (
-    best_threshold,
     count_pairs,
     describe_pairs,
     estimate_auc,
     estimate_auc_change,
     estimate_mean_gap,
-    judge_threshold,
     mean_cosine,
     share_of_dimensions,
-    threshold_curve,
-    top_cosines,
     unit_rows,
 )
 from sentigeo.errors import UserError
@@ -114,33 +110,6 @@ def test_estimates_hold_their_value(texts):
     assert gap.value == pytest.approx(counts.means()[2] - counts.means()[0], abs=1e-6)
 
 
-def test_threshold_by_hand():
-    # Pairs of one class have cosine 1, the others 0.
-    vectors, labels = np.repeat(np.eye(2), 20, axis=0), np.repeat([0, 1], 20)
-    counts = count_pairs(vectors, labels, 2)
-    assert counts.auc() == 1
-    assert threshold_curve(counts)["precision"].iloc[0] == pytest.approx(380 / 780)
-    assert 0 < best_threshold(counts) <= 1
-    judged = judge_threshold(vectors, labels, 2, best_threshold(counts))
-    assert [judged[name].value for name in ("precision", "recall", "f1")] == [1, 1, 1]
-    assert judged["gain"].value == pytest.approx(400 / 780)
-    every = judge_threshold(vectors, labels, 2, -1.0)
-    assert every["recall"].value == 1
-    assert every["gain"].value == 0
-
-
-def test_thresholds_are_those_of_scikit_learn(texts):
-    vectors, labels = texts
-    cosines, same, _ = all_pairs(vectors, labels)
-    threshold = float(np.quantile(cosines, 0.7))
-    judged = judge_threshold(vectors, labels, 3, threshold)
-    right = precision_recall_fscore_support(same, cosines > threshold, average="binary")
-    for name, value in zip(("precision", "recall", "f1"), right[:3], strict=True):
-        assert judged[name].value == pytest.approx(value, abs=1e-3)
-        assert judged[name].low < judged[name].value < judged[name].high
-    assert np.isnan(judge_threshold(np.eye(4), np.array([0, 0, 1, 1]), 2, 1.0)["f1"].low)
-
-
 def test_twenty_thousand_texts_in_seconds_and_bounded_memory():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(20_000, 384)).astype(np.float32)
@@ -162,12 +131,6 @@ def test_cosines_that_are_all_alike_are_still_told_apart(texts):
     found = count_pairs(vectors, labels, 3)
     assert found.auc() == pytest.approx(roc_auc_score(same, cosines), abs=1e-3)
     assert found.deviations()[3] == pytest.approx(cosines[~same].std(), rel=1e-3)
-
-
-def test_top_cosines(texts):
-    cosines, _, _ = all_pairs(*texts)
-    found = top_cosines(count_pairs(*texts, 3), 0.1)
-    assert found == pytest.approx(np.quantile(cosines, 0.9), abs=1e-3)
 
 
 def test_a_class_of_two_texts_has_no_interval(texts):

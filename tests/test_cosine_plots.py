@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from sentigeo.cosine import count_pairs, threshold_curve
+from sentigeo.cosine import count_pairs
 from sentigeo.cosine_plots import (
     plot_cosines,
     plot_lengths_and_cosines,
@@ -10,6 +10,7 @@ from sentigeo.cosine_plots import (
     plot_shots,
     plot_thresholds,
 )
+from sentigeo.threshold import threshold_curve
 
 LABELS = np.repeat([0, 1, 2], 5)
 VECTORS = np.random.default_rng(0).normal(size=(15, 4)) + np.eye(4)[LABELS]

@@ -80,7 +80,7 @@ def count_pairs(
         span: Cosines that the bins span; by default those of a sample of the texts.
     """
     units = unit_rows(vectors)
-    span = span or _span(units)
+    span = span or find_span(units)
     within = np.zeros((classes, BINS), np.int64)
     between = np.zeros(BINS, np.int64)
     sums = np.zeros((classes + 1, 2))
@@ -89,14 +89,14 @@ def count_pairs(
         for second in range(first, classes):
             counts, row = (within[first], first) if first == second else (between, classes)
             for cosines in _blocks(groups[first], groups[second], first == second):
-                counts += np.bincount(_bins(cosines, span), minlength=BINS)
+                counts += np.bincount(bin_cosines(cosines, span), minlength=BINS)
                 sums[row] += cosines.sum(), np.dot(cosines, cosines)
     return PairCounts(within, between, sums, span)
 
 
 def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
     """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
-    span = _span(unit_rows(vectors))
+    span = find_span(unit_rows(vectors))
     return half_samples(partial(_auc_of, vectors, labels, classes, span), len(labels))
 
 
@@ -104,7 +104,7 @@ def estimate_auc_change(
     after: np.ndarray, before: np.ndarray, labels: np.ndarray, classes: int
 ) -> Estimate:
     """Estimate by how much the AUC of other vectors of the same texts is larger."""
-    both = [(own, labels, classes, _span(unit_rows(own))) for own in (after, before)]
+    both = [(own, labels, classes, find_span(unit_rows(own))) for own in (after, before)]
 
     def change(rows: np.ndarray) -> float:
         return _auc_of(*both[0], rows) - _auc_of(*both[1], rows)
@@ -124,7 +124,7 @@ def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]
         Columns `pairs`, `mean` and `deviation`: estimates with intervals over texts.
     """
     units = unit_rows(vectors)
-    span = _span(units)
+    span = find_span(units)
 
     def measure(rows: np.ndarray) -> dict[str, float]:
         counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
@@ -156,59 +156,6 @@ def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
     return np.asarray((units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1)))
 
 
-def best_threshold(counts: PairCounts) -> float:
-    """Return the cosine with the largest F1 if pairs beyond it are taken for pairs of one class."""
-    curve = threshold_curve(counts)
-    return float(curve["threshold"].iloc[int(curve["f1"].fillna(0).to_numpy().argmax())])
-
-
-def judge_threshold(
-    vectors: np.ndarray, labels: np.ndarray, classes: int, threshold: float
-) -> dict[str, Estimate]:
-    """Estimate what it is worth to take pairs beyond a cosine for pairs of one class.
-
-    Args:
-        vectors: (n, d), others than those the threshold was chosen on.
-        labels: (n,) classes.
-        classes: How many classes there are.
-        threshold: The cosine.
-
-    Returns:
-        `precision`, `recall`, `f1`, and `gain`, by how much precision surpasses the share of all
-        pairs that are of one class; with intervals over texts.
-    """
-    units = unit_rows(vectors)
-    span = _span(units)
-
-    def measure(rows: np.ndarray) -> dict[str, float]:
-        return _worth(count_pairs(units[rows], labels[rows], classes, span), threshold)
-
-    return half_sample_all(measure, len(labels), lowest={"gain": -1.0})
-
-
-def threshold_curve(counts: PairCounts) -> pd.DataFrame:
-    """Return precision, recall and F1 of every threshold, from low to high.
-
-    Returns:
-        Columns `threshold`, `precision`, `recall`, `f1`; a row a bin.
-    """
-    same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
-    every = same + counts.between[::-1].cumsum()[::-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision, recall = same / every, same / same[0]
-        f1 = 2 * precision * recall / (precision + recall)
-    edges = np.linspace(*counts.span, BINS, endpoint=False)
-    return pd.DataFrame({"threshold": edges, "precision": precision, "recall": recall, "f1": f1})
-
-
-def top_cosines(counts: PairCounts, share: float) -> float:
-    """Return the cosine that such a share of all pairs pass."""
-    every = counts.within.sum(axis=0) + counts.between
-    above = every[::-1].cumsum() / every.sum()
-    place = BINS - 1 - int(np.searchsorted(above, share))
-    return float(np.linspace(*counts.span, BINS, endpoint=False)[max(place, 0)])
-
-
 def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, int]) -> Estimate:
     """Estimate the mean cosine within one class minus that within another."""
 
@@ -229,18 +176,7 @@ def _auc_of(
     return count_pairs(vectors[rows], labels[rows], classes, span).auc()
 
 
-def _worth(counts: PairCounts, threshold: float) -> dict[str, float]:
-    """Return what `judge_threshold` estimates; not a number where no pair passes."""
-    place = int(_bins(np.array([threshold]), counts.span)[0])
-    passing = np.array([counts.within[:, place:].sum(), counts.between[place:].sum()])
-    same, every = counts.within.sum(), counts.sizes.sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision, recall = passing[0] / passing.sum(), passing[0] / same
-        f1, gain = 2 * passing[0] / (passing.sum() + same), precision - same / every
-    return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
-
-
-def _span(units: np.ndarray) -> tuple[float, float]:
+def find_span(units: np.ndarray) -> tuple[float, float]:
     """Return a range that holds nearly all cosines of unit vectors, judged by a sample of them."""
     chosen = units[np.random.default_rng(0).permutation(len(units))[:SAMPLE]]
     cosines = (chosen @ chosen.T)[np.triu_indices(len(chosen), k=1)]
@@ -262,6 +198,7 @@ def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.nd
                 yield block.ravel()
 
 
-def _bins(cosines: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+def bin_cosines(cosines: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    """Return the bins that cosines fall into; those beyond the span fall into the outer ones."""
     places = (cosines - span[0]) * (BINS / (span[1] - span[0]))
     return np.clip(places, 0, BINS - 1, out=places).astype(np.intp)
