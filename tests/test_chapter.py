@@ -47,6 +47,16 @@ def test_figures_are_saved_and_shown_as_saved(chapter, shown):
     assert part(chapter)["figures"] == [{"file": path.name, "caption": "Nothing (n = 0)."}]
 
 
+def test_pages_are_saved_and_linked(chapter, shown):
+    chapter.page("<p>hello</p>", "view", "Look & see.")
+    path = chapter.folder / "figures/07_test_view.html"
+    assert path.read_text() == "<p>hello</p>"
+    assert part(chapter)["pages"] == [{"file": path.name, "caption": "Look & see."}]
+    assert shown[0]["text/html"] == (
+        '<p><a href="../figures/07_test_view.html">Look &amp; see.</a></p>'
+    )
+
+
 def test_tables_escape_texts_and_are_the_same_each_time(chapter, shown):
     frame = pd.DataFrame({"text": ['<script>alert(1)</script> & "so"'], "share": [0.12345]})
     chapter.table(frame, "A table.", {"share": "{:.1%}"})

@@ -81,8 +81,10 @@ def test_executed_copy_can_be_read_where_the_code_is_hosted(chapter):
 def test_figures_are_those_of_the_results():
     results = json.loads((PUBLISHED.reports / "results.json").read_text("utf-8"))
     named = [figure for figures in results["figures"].values() for figure in figures]
-    on_disk = {path.name for path in PUBLISHED.figures.iterdir()}
+    on_disk = {path.name for path in PUBLISHED.figures.glob("*.png")}
     assert {figure["file"] for figure in named} == on_disk
+    pages = {page["file"] for pages in results["pages"].values() for page in pages}
+    assert pages == {path.name for path in PUBLISHED.figures.iterdir()} - on_disk
     assert all("n = " in figure["caption"] or "n above" in figure["caption"] for figure in named)
     for name in on_disk:
         with Image.open(PUBLISHED.figures / name) as picture:

@@ -24,6 +24,7 @@ estimate = chapter.record("{name}.metric", share([True, True, {last}]))
 figure, (axis,) = new_figure(2.0)
 axis.plot([0, 1])
 chapter.figure(figure, "line", "A line (n = 2).")
+chapter.page("<p>A page</p>", "page", "A page.")
 chapter.say(f"We found {{estimate}}.")"""
 
 
@@ -77,7 +78,9 @@ def test_a_run_leaves_what_it_should(root):
     paths = run_paths("quick", root)
     assert sorted(path.name for path in paths.figures.iterdir()) == [
         "01_first_line.png",
+        "01_first_page.html",
         "02_second_line.png",
+        "02_second_page.html",
     ]
     results = results_of(root)
     assert results["profile"] == "quick"
@@ -197,7 +200,8 @@ def test_removed_chapter_leaves_the_report(root):
     (root / "notebooks/02_second.ipynb").unlink()
     run_report(load_profile("quick"), root)
     assert sorted(path.name for path in (root / "build/quick/figures").iterdir()) == [
-        "01_first_line.png"
+        "01_first_line.png",
+        "01_first_page.html",
     ]
     assert not (root / "build/quick/reports/02_second.ipynb").exists()
 

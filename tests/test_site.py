@@ -44,7 +44,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pages(built):
     site = built / "reports/site"
-    return {path: Page(path.read_text("utf-8")) for path in sorted(site.glob("*.html"))}
+    return {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
 
 
 def test_sphinx_has_no_complaints(built):
@@ -56,7 +56,11 @@ def test_every_chapter_and_figure_is_there(built, pages):
     assert names >= {path.stem for path in (built / "reports").glob("*.ipynb")}
     assert names >= {"index", "figures", "search"}
     shown = {path.name for path in (built / "reports/site/_images").iterdir()}
-    assert shown >= {path.name for path in (built / "figures").iterdir()}
+    assert shown >= {path.name for path in (built / "figures").glob("*.png")}
+    interactive = {path.name for path in (built / "figures").glob("*.html")}
+    assert {path.name for path in (built / "reports/site/figures").iterdir()} == interactive
+    linked = {link for path, page in pages.items() if path.stem != "figures" for link in page.links}
+    assert linked >= {f"figures/{name}" for name in interactive}
 
 
 def test_no_page_loads_anything_from_elsewhere(built, pages):

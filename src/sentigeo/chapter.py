@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import shorten
@@ -48,6 +49,7 @@ class Chapter:
             "facts": {},
             "metrics": {},
             "figures": [],
+            "pages": [],
             "claims": [],
             "checkpoints": {},
             "arrays": {},
@@ -115,6 +117,16 @@ class Chapter:
         self._save()
         display(Image(filename=str(path), alt=caption), metadata={"image/png": {"alt": caption}})
         display(Markdown(f"*{caption}*"))
+
+    def page(self, text: str, name: str, caption: str) -> None:
+        """Save an interactive page as `figures/NN_name_<name>.html` and link to it."""
+        path = self.folder / "figures" / f"{self.name}_{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+        self._part["pages"].append({"file": path.name, "caption": caption})
+        self._save()
+        link = f'<p><a href="../figures/{path.name}">{escape(caption)}</a></p>'
+        display({"text/html": link, "text/plain": f"{caption} (figures/{path.name})"}, raw=True)
 
     def table(
         self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None

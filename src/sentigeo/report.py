@@ -178,6 +178,7 @@ def _merge(
         "seconds": seconds,
         "metrics": {},
         "figures": {},
+        "pages": {},
         "claims": [],
         "checkpoints": {},
         "arrays": {},
@@ -189,6 +190,7 @@ def _merge(
         part = json.loads(path.read_text("utf-8"))
         results |= part["facts"]
         results["figures"][source.stem] = part["figures"]
+        results["pages"][source.stem] = part["pages"]
         repeated = results["metrics"].keys() & part["metrics"].keys()
         if repeated:
             raise UserError(f"{source.name} records '{min(repeated)}', which stands already.")
@@ -217,6 +219,7 @@ def _publish(paths: RunPaths) -> None:
     wanted = {paths.output / name for name in names}
     ours = (
         *paths.figures.glob("[0-8][0-9]_*.png"),
+        *paths.figures.glob("[0-8][0-9]_*.html"),
         *paths.reports.glob("[0-8][0-9]_*.ipynb"),
         *(paths.reports / "site").rglob("*"),
     )

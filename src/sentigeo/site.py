@@ -36,6 +36,9 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
         _copy_notebook(notebook, pages / notebook.name)
     _write_pages(json.loads(results_file.read_text("utf-8")), pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
+    for page in figures.glob("*.html"):
+        (fresh / "figures").mkdir(exist_ok=True)
+        shutil.copy(page, fresh / "figures")
     site = reports / "site"
     shutil.rmtree(site, ignore_errors=True)
     fresh.rename(site)
@@ -43,7 +46,11 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
 
 
 def _copy_notebook(source: Path, target: Path) -> None:
-    """Copy an executed notebook; fold its code and give its pictures their captions as text."""
+    """Copy an executed notebook for the site.
+
+    Code is folded, pictures have their captions as text, and links to interactive pages lead to
+    their copies.
+    """
     notebook = nbformat.read(source, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -54,6 +61,9 @@ def _copy_notebook(source: Path, target: Path) -> None:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
+            page = output.get("data", {}).get("text/html")
+            if page:
+                output.data["text/html"] = page.replace('href="../figures/', 'href="figures/')
     nbformat.write(notebook, target)
 
 
