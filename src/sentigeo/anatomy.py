@@ -1,9 +1,16 @@
-"""What an encoder makes of one text: its tokens, and the shape of every hidden state."""
+"""What an encoder is made of, and what it makes of one text."""
 
 import pandas as pd
 import torch
 
 from sentigeo.encoder import Encoder
+
+_PARTS = {
+    "layer norm": ("norm",),
+    "embeddings": ("embedding",),
+    "attention": ("attention", "attn"),
+    "pooler": ("pooler",),
+}
 
 
 def list_tokens(text: str, encoder: Encoder) -> pd.DataFrame:
@@ -31,3 +38,22 @@ def state_shapes(text: str, encoder: Encoder) -> list[tuple[int, ...]]:
     with torch.inference_mode():
         found = encoder.model(**batch, output_hidden_states=True)
     return [tuple(states.shape) for states in found.hidden_states]
+
+
+def count_parameters(encoder: Encoder) -> pd.DataFrame:
+    """Count an encoder's weights by what they are for, told from their names.
+
+    Returns:
+        Columns `part`, `weights`, `share`; largest first.
+    """
+    counts: dict[str, int] = {}
+    for name, weight in encoder.model.named_parameters():
+        part = next((part for part, words in _PARTS.items() if _has(name, words)), "feed-forward")
+        counts[part] = counts.get(part, 0) + weight.numel()
+    found = pd.DataFrame({"part": list(counts), "weights": list(counts.values())})
+    found["share"] = found["weights"] / found["weights"].sum()
+    return found.sort_values("weights", ascending=False, ignore_index=True)
+
+
+def _has(name: str, words: tuple[str, ...]) -> bool:
+    return any(word in name.lower() for word in words)

@@ -16,10 +16,10 @@ from sentigeo.errors import UserError
 PRIOR = 1000.0  # uses that the prior of the log-odds is worth
 
 # Words with their apostrophes ("don't" is one word) and with the vowel signs of other scripts.
-_MARKS = "".join(
+MARKS = "".join(
     chr(code) for code in range(0x300, 0x11000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
 )
-_LETTER = rf"[^\W\d_][{_MARKS}]*"
+_LETTER = rf"[^\W\d_][{MARKS}]*"
 _WORD = re.compile(rf"(?:{_LETTER})+(?:'(?:{_LETTER})+)*")
 _BREAK = re.compile(r"[.,;:!?()\[\]\"\u201c\u201d\u2026]+|--+|\s-\s")
 # Of the usual stop words these turn an opinion round, or are one.

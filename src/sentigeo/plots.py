@@ -145,7 +145,7 @@ def plot_conditions(frame: pd.DataFrame, axis_label: str, reference: float | Non
         axis.axvline(reference, color=GREY, ls="--", lw=1)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_xlim(-0.02, 1.02)
+    axis.set_xlim(min(0.0, float(frame["low"].min())) - 0.02, 1.02)
     axis.set_xlabel(axis_label)
     axis.grid(axis="y", visible=False)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
