@@ -61,6 +61,9 @@ class Profile(BaseModel):
         perplexity: How many neighbours of a point t-SNE takes into account.
         map_seeds: Seeds that t-SNE and UMAP maps are drawn with.
         clusters: Clusters that K-Means looks for; 0 takes as many as there are classes.
+        shot_draws: How often a few labelled reviews are drawn.
+        sentences: Sentences of test reviews whose attention is measured.
+        explained: Of these, sentences whose decision is taken apart.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -102,6 +105,9 @@ class Profile(BaseModel):
     perplexity: Annotated[float, Field(ge=1)]
     map_seeds: Positive
     clusters: Annotated[int, Field(ge=0)]
+    shot_draws: Positive
+    sentences: Positive
+    explained: Positive
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive
