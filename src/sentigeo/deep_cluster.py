@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -132,21 +131,67 @@ def train_clusters(
         on_refresh: Told, whenever the targets are computed anew and at the end: the epochs done,
             (n, d) vectors, (n, k) shares, and the mean losses of the last epoch.
     """
-    accelerator = Accelerator()
     weights = [weight for weight in body.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=0.01)
-    body, optimizer = accelerator.prepare(body, optimizer)
     members, losses = None, dict[str, float]()
     for epoch in range(recipe.epochs + 1):
         vectors = embed_all(body, documents)
-        with torch.inference_mode():
+        with torch.no_grad():
             shares = assign_softly(torch.from_numpy(vectors), body.centroids, recipe.alpha)
         on_refresh(epoch, vectors, shares.numpy(), losses)
-        now = shares.argmax(dim=1)
-        settled = members is not None and float((now != members).float().mean())
-        if epoch == recipe.epochs or (members is not None and settled < recipe.tolerance):
+        before, members = members, shares.argmax(dim=1)
+        changed = 1.0 if before is None else float((members != before).float().mean())
+        if epoch == recipe.epochs or changed < recipe.tolerance:
             return
-        members = now
-        targets = sharpen(shares, recipe.balance).clone()
         copy = copies[epoch % len(copies)] if copies else None
+        targets = sharpen(shares, recipe.balance)
         losses = _train_epoch(body, optimizer, documents, targets, copy, recipe, epoch)
+
+
+def _train_epoch(
+    body: DeepEncoder,
+    optimizer: torch.optim.Optimizer,
+    documents: Trunk,
+    targets: Tensor,
+    copy: MaskedCopy | None,
+    recipe: DeepRecipe,
+    epoch: int,
+) -> dict[str, float]:
+    """Train one epoch; return the mean of each loss over the steps."""
+    body.train()
+    rng = np.random.default_rng([recipe.seed, epoch])
+    torch.manual_seed(int(rng.integers(2**62)))
+    budget = recipe.batch_size * int(documents.lengths.max())
+    rows = np.arange(len(documents.lengths))
+    batches = token_batches(rows, documents.lengths, budget, recipe.batch_size, rng)
+    sums: dict[str, float] = {}
+    for step, batch in enumerate(batches):
+        done = (epoch + step / len(batches)) / recipe.epochs
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate * min(1.0, done / recipe.warmup + 1e-3)
+        losses = {}
+        if recipe.clustering:
+            shares = assign_softly(body(*make_batch(documents, batch)), body.centroids, recipe.alpha)
+            losses["clustering"] = divergence_loss(targets[batch], shares)
+        if recipe.masked and copy:
+            losses["masked"] = masked_loss(body, copy, batch)
+        total = sum(getattr(recipe, name) * loss for name, loss in losses.items())
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(body.parameters(), recipe.clip)
+        optimizer.step()
+        for name, loss in losses.items():
+            sums[name] = sums.get(name, 0.0) + float(loss.detach()) / len(batches)
+    return sums
+
+
+def masked_loss(body: DeepEncoder, copy: MaskedCopy, rows: np.ndarray) -> Tensor:
+    """Return the mean loss of the hidden tokens of some texts; 0 if they have none."""
+    hidden, mask = make_batch(copy.trunk, rows)
+    chosen = torch.zeros(mask.shape, dtype=torch.bool)
+    for place, row in enumerate(rows):
+        chosen[place, copy.places[row]] = True
+    if not chosen.any():
+        return hidden.new_zeros((), requires_grad=True)
+    answers = torch.from_numpy(np.concatenate([copy.answers[row] for row in rows]))
+    return functional.cross_entropy(body.guess(hidden, mask, chosen), answers)
