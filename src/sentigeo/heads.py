@@ -95,12 +95,12 @@ def compare_looks(study: HeadStudy, shuffles: int) -> dict[str, LookTest]:
 
     Returns:
         `as far apart`: from words that turn an opinion round to it, against words as far apart;
-        `other sources`: against other words before opinion words; `first token`: from it to
+        `other starting words`: against other words before opinion words; `first token`: from it to
         opinion words, against other words.
     """
     return {
         "as far apart": compare_words(study.turning, shuffles),
-        "other sources": compare_sources(study.sources, shuffles),
+        "other starting words": compare_sources(study.sources, shuffles),
         "first token": compare_words(study.opinion, shuffles),
     }
 
@@ -137,19 +137,21 @@ def find_habits(shares: np.ndarray, threshold: float) -> np.ndarray:
         threshold: The share of attention.
 
     Returns:
-        (layers, heads) truth values.
+        (layers, heads, kinds - 1) truth values.
     """
     own = shares[..., :-1]
     z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * own[0].size))
     margins = z * own.std(axis=0, ddof=1) / np.sqrt(len(own))
-    return np.asarray((own.mean(axis=0) - margins > threshold).any(axis=-1))
+    return np.asarray(own.mean(axis=0) - margins > threshold)
 
 
 def estimate_habits(shares: np.ndarray, threshold: float, resamples: int) -> Estimate:
     """Estimate the share of heads with a habit, with an interval over texts; see `find_habits`."""
-    return bootstrap(
-        lambda rows: float(find_habits(shares[rows], threshold).mean()), len(shares), resamples
-    )
+
+    def statistic(rows: np.ndarray) -> float:
+        return float(find_habits(shares[rows], threshold).any(axis=-1).mean())
+
+    return bootstrap(statistic, len(shares), resamples)
 
 
 def target_kinds(attention: Attention) -> np.ndarray:
@@ -197,7 +199,7 @@ def divergence(before: Attention, after: Attention) -> np.ndarray:
 def _source_of(
     attention: Attention, flip: tuple[int, int] | None, target: int | None, distance: int
 ) -> list[tuple[np.ndarray, int, bool]]:
-    """Return how much a word looks at an opinion word behind it, how far that is, and if it turns.
+    """Return how much a word looks at an opinion word after it, how far that is, and if it turns.
 
     Without a word that turns it round, the word that stands some distance before it is taken.
     """

@@ -31,7 +31,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Sources:
-    """How much words of two sorts look at a word some distance behind them, one pair a text.
+    """How much words of two sorts look at a word some distance after them, one pair a text.
 
     Attributes:
         weights: (n, layers, heads).
@@ -105,7 +105,7 @@ def compare_words(looks: Looks, shuffles: int) -> LookTest:
 
 
 def compare_sources(sources: Sources, shuffles: int) -> LookTest:
-    """Test whether marked words look more at words behind them than others as far away do.
+    """Test whether marked words look more at words after them than others as far away do.
 
     Marks are shuffled among pairs of the same distance; distances with one sort only are left out.
     """
