@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
-from sentigeo.attention import Attention, read_attention
+from sentigeo.attention import Attention, read_attention, read_versions
 from sentigeo.encoder import Encoder
 from sentigeo.looks import (
     Looks,
@@ -107,8 +107,8 @@ def compare_looks(study: HeadStudy, shuffles: int) -> dict[str, LookTest]:
 
 def measure_moves(texts: Sequence[str], before: Encoder, after: Encoder) -> np.ndarray:
     """Return the (n, layers, heads) divergences of two encoders' attention in n texts."""
-    both = zip(read_attention(texts, before), read_attention(texts, after), strict=True)
-    return np.stack([divergence(*pair) for pair in both])
+    both = read_versions(texts, {"before": before, "after": after})
+    return np.stack([divergence(**versions) for versions in both])
 
 
 def rank_heads(values: np.ndarray, count: int, resamples: int) -> pd.DataFrame:
@@ -156,17 +156,15 @@ def estimate_habits(shares: np.ndarray, threshold: float, resamples: int) -> Est
 
 def target_kinds(attention: Attention) -> np.ndarray:
     """Return the (w, w) kind of every column as seen from every row, as a place in `TARGETS`."""
-    words = attention.words
-    offset = np.arange(len(words)) - np.arange(len(words))[:, None]
-    signs = np.array([not any(letter.isalnum() for letter in word) for word in words])
-    first = np.arange(len(words)) == 0
+    places = np.arange(len(attention.words))
+    offset = places - places[:, None]
     rules = [
-        np.broadcast_to(attention.special & first, offset.shape),
+        np.broadcast_to(attention.special & (places == 0), offset.shape),
         np.broadcast_to(attention.special, offset.shape),
         offset == 0,
         offset == -1,
         offset == 1,
-        np.broadcast_to(signs, offset.shape),
+        np.broadcast_to(attention.signs, offset.shape),
     ]
     return np.select(rules, np.arange(len(rules)), len(rules))
 

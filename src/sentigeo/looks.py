@@ -84,8 +84,7 @@ def look_from_first(attention: Attention, target: int) -> tuple[np.ndarray, np.n
 
 def plain_words(attention: Attention) -> np.ndarray:
     """Return the places of words, without signs and special tokens."""
-    letters = np.array([any(letter.isalnum() for letter in word) for word in attention.words])
-    return np.flatnonzero(letters & ~attention.special)
+    return np.flatnonzero(~attention.signs & ~attention.special)
 
 
 def compare_words(looks: Looks, shuffles: int) -> LookTest:
