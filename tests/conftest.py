@@ -82,6 +82,13 @@ def tiny_distilbert(tiny_bert, tmp_path_factory):
     return folder
 
 
+def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points of three classes around corners so far from the middle, and their labels."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=count)
+    return rng.normal(size=(count, width)) + apart * np.eye(width)[labels], labels
+
+
 def change_profile(folder: Path, **values):
     """Write other values into the profile file `quick.yaml` of a folder."""
     path = folder / "quick.yaml"

@@ -3,6 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from conftest import labelled_cloud
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
@@ -22,9 +23,7 @@ from sentigeo.errors import UserError
 
 @pytest.fixture(scope="module")
 def texts():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=150)
-    return rng.normal(size=(150, 8)).astype(np.float32) + np.eye(8)[labels], labels
+    return labelled_cloud(150, 8, apart=1)
 
 
 def all_pairs(vectors, labels):

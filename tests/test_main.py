@@ -15,7 +15,7 @@ from sentigeo.report import run_report
     ("arguments", "words"),
     [
         (["--profile", "desktop"], "There is no profile 'desktop'"),
-        (["--profile", "quick", "--set", "sedes=3"], "Unknown key 'sedes' in the overrides"),
+        (["--profile", "quick", "--set", "sedes=3"], "overrides; did you mean 'seeds'?"),
         (["--profile", "quick", "--set", "seeds"], "write it as key=value"),
         (["--profile", "quick", "--set", "name=x"], "'name' in the overrides"),
         (["--profile", "quick", "--set", "seeds=many"], "'seeds' in the overrides"),

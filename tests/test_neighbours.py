@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from conftest import labelled_cloud
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 
@@ -17,9 +18,7 @@ from sentigeo.neighbours import (
 
 @pytest.fixture(scope="module")
 def groups():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=240)
-    return rng.normal(size=(240, 6)) + 2.5 * np.eye(6)[labels], labels
+    return labelled_cloud(240, 6, apart=2.5)
 
 
 def test_nearest_text_and_class_mean_are_those_of_scikit_learn(groups):

@@ -29,7 +29,8 @@ def test_a_word_is_found_whole_and_in_any_case():
 
 def test_pieces_by_hand():
     offsets = np.array([[0, 0], [0, 2], [3, 6], [6, 9], [10, 11], [0, 0]])
-    assert pieces_of(offsets, (3, 9)).tolist() == [False, False, True, True, False, False]
+    places = pd.DataFrame(offsets, columns=["begin", "end"])
+    assert pieces_of(places, (3, 9)).tolist() == [False, False, True, True, False, False]
 
 
 def test_vector_of_a_word_that_splits_is_the_mean_of_its_pieces(tiny):

@@ -155,3 +155,7 @@ def test_balanced_share_counts_groups_alike():
     assert balanced_share(hits, groups, 50).value == pytest.approx(
         np.mean([hits[groups == g].mean() for g in range(3)])
     )
+
+
+def test_brief_estimates_break_before_the_interval_only():
+    assert Estimate(0.5, 0.25, 0.75, 9).brief(".2f") == "0.50 [0.25,\u00a00.75]"

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from conftest import labelled_cloud
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.metrics.pairwise import cosine_similarity
 
@@ -10,9 +11,7 @@ from sentigeo.threshold import best_threshold, judge_threshold, threshold_curve,
 @pytest.fixture(scope="module")
 def pairs():
     """Texts, their classes, and by scikit-learn every pair's cosine and whether of one class."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=150)
-    vectors = rng.normal(size=(150, 8)) + np.eye(8)[labels]
+    vectors, labels = labelled_cloud(150, 8, apart=1)
     rows, columns = np.triu_indices(150, k=1)
     same = labels[rows] == labels[columns]
     return vectors, labels, cosine_similarity(vectors)[rows, columns], same

@@ -52,6 +52,11 @@ class Attention:
     special: np.ndarray
     weights: np.ndarray
 
+    @property
+    def signs(self) -> np.ndarray:
+        """(v,) true where there is neither a letter nor a digit."""
+        return np.array([not any(letter.isalnum() for letter in word) for word in self.words])
+
 
 def read_attention(texts: Sequence[str], encoder: Encoder) -> Iterator[Attention]:
     """Yield the attention of texts one by one, word pieces merged to words.
@@ -107,8 +112,10 @@ def run_openly(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
     """
     usual = encoder.model.config._attn_implementation
     encoder.model.set_attn_implementation("eager")  # the fused product returns no weights
-    found = encoder.model(**batch, output_attentions=True, output_hidden_states=True)
-    encoder.model.set_attn_implementation(usual)
+    try:
+        found = encoder.model(**batch, output_attentions=True, output_hidden_states=True)
+    finally:
+        encoder.model.set_attn_implementation(usual)
     width = batch["input_ids"].shape[1]
     for weights in found.attentions or [None]:
         if weights is None or tuple(weights.shape[-2:]) != (width, width):
@@ -199,12 +206,9 @@ def rollout(weights: np.ndarray) -> np.ndarray:
 
 def _batches(lengths: np.ndarray) -> Iterator[list[int]]:
     """Yield rows in order, so many together that their weights stay small."""
-    rows: list[int] = []
-    for row in range(len(lengths)):
-        widest = max(lengths[own] for own in [*rows, row])
-        if rows and (len(rows) + 1) * int(widest) ** 2 > CELLS:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
+    start = 0
+    for stop in range(1, len(lengths) + 1):
+        following = lengths[start : stop + 1]  # with one text more
+        if stop == len(lengths) or len(following) * int(following.max()) ** 2 > CELLS:
+            yield list(range(start, stop))
+            start = stop

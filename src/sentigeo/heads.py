@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
-from sentigeo.attention import Attention, read_attention
+from sentigeo.attention import Attention, read_attention, read_versions
 from sentigeo.encoder import Encoder
 from sentigeo.looks import (
     Looks,
@@ -95,20 +95,20 @@ def compare_looks(study: HeadStudy, shuffles: int) -> dict[str, LookTest]:
 
     Returns:
         `as far apart`: from words that turn an opinion round to it, against words as far apart;
-        `other sources`: against other words before opinion words; `first token`: from it to
+        `other starting words`: against other words before opinion words; `first token`: from it to
         opinion words, against other words.
     """
     return {
         "as far apart": compare_words(study.turning, shuffles),
-        "other sources": compare_sources(study.sources, shuffles),
+        "other starting words": compare_sources(study.sources, shuffles),
         "first token": compare_words(study.opinion, shuffles),
     }
 
 
 def measure_moves(texts: Sequence[str], before: Encoder, after: Encoder) -> np.ndarray:
     """Return the (n, layers, heads) divergences of two encoders' attention in n texts."""
-    both = zip(read_attention(texts, before), read_attention(texts, after), strict=True)
-    return np.stack([divergence(*pair) for pair in both])
+    both = read_versions(texts, {"before": before, "after": after})
+    return np.stack([divergence(**versions) for versions in both])
 
 
 def rank_heads(values: np.ndarray, count: int, resamples: int) -> pd.DataFrame:
@@ -137,34 +137,34 @@ def find_habits(shares: np.ndarray, threshold: float) -> np.ndarray:
         threshold: The share of attention.
 
     Returns:
-        (layers, heads) truth values.
+        (layers, heads, kinds - 1) truth values.
     """
     own = shares[..., :-1]
     z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * own[0].size))
     margins = z * own.std(axis=0, ddof=1) / np.sqrt(len(own))
-    return np.asarray((own.mean(axis=0) - margins > threshold).any(axis=-1))
+    return np.asarray(own.mean(axis=0) - margins > threshold)
 
 
 def estimate_habits(shares: np.ndarray, threshold: float, resamples: int) -> Estimate:
     """Estimate the share of heads with a habit, with an interval over texts; see `find_habits`."""
-    return bootstrap(
-        lambda rows: float(find_habits(shares[rows], threshold).mean()), len(shares), resamples
-    )
+
+    def statistic(rows: np.ndarray) -> float:
+        return float(find_habits(shares[rows], threshold).any(axis=-1).mean())
+
+    return bootstrap(statistic, len(shares), resamples)
 
 
 def target_kinds(attention: Attention) -> np.ndarray:
     """Return the (w, w) kind of every column as seen from every row, as a place in `TARGETS`."""
-    words = attention.words
-    offset = np.arange(len(words)) - np.arange(len(words))[:, None]
-    signs = np.array([not any(letter.isalnum() for letter in word) for word in words])
-    first = np.arange(len(words)) == 0
+    places = np.arange(len(attention.words))
+    offset = places - places[:, None]
     rules = [
-        np.broadcast_to(attention.special & first, offset.shape),
+        np.broadcast_to(attention.special & (places == 0), offset.shape),
         np.broadcast_to(attention.special, offset.shape),
         offset == 0,
         offset == -1,
         offset == 1,
-        np.broadcast_to(signs, offset.shape),
+        np.broadcast_to(attention.signs, offset.shape),
     ]
     return np.select(rules, np.arange(len(rules)), len(rules))
 
@@ -197,7 +197,7 @@ def divergence(before: Attention, after: Attention) -> np.ndarray:
 def _source_of(
     attention: Attention, flip: tuple[int, int] | None, target: int | None, distance: int
 ) -> list[tuple[np.ndarray, int, bool]]:
-    """Return how much a word looks at an opinion word behind it, how far that is, and if it turns.
+    """Return how much a word looks at an opinion word after it, how far that is, and if it turns.
 
     Without a word that turns it round, the word that stands some distance before it is taken.
     """

@@ -31,7 +31,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Sources:
-    """How much words of two sorts look at a word some distance behind them, one pair a text.
+    """How much words of two sorts look at a word some distance after them, one pair a text.
 
     Attributes:
         weights: (n, layers, heads).
@@ -84,8 +84,7 @@ def look_from_first(attention: Attention, target: int) -> tuple[np.ndarray, np.n
 
 def plain_words(attention: Attention) -> np.ndarray:
     """Return the places of words, without signs and special tokens."""
-    letters = np.array([any(letter.isalnum() for letter in word) for word in attention.words])
-    return np.flatnonzero(letters & ~attention.special)
+    return np.flatnonzero(~attention.signs & ~attention.special)
 
 
 def compare_words(looks: Looks, shuffles: int) -> LookTest:
@@ -105,7 +104,7 @@ def compare_words(looks: Looks, shuffles: int) -> LookTest:
 
 
 def compare_sources(sources: Sources, shuffles: int) -> LookTest:
-    """Test whether marked words look more at words behind them than others as far away do.
+    """Test whether marked words look more at words after them than others as far away do.
 
     Marks are shuffled among pairs of the same distance; distances with one sort only are left out.
     """

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -245,8 +246,10 @@ def _sentence(error: ValidationError, where: str) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(Profile.model_fields.keys() - RESERVED))
-        return f"Unknown key '{key}' in {where}; known keys are {known}."
+        known = sorted(Profile.model_fields.keys() - RESERVED)
+        close = get_close_matches(key, known, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}."
+        return f"Unknown key '{key}' in {where}; {hint}"
     if first["type"] == "missing":
         return f"The key '{key}' is missing in {where}."
     problem = first["msg"].removeprefix("Value error, ")

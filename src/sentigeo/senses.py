@@ -10,6 +10,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import silhouette_samples
 
+from sentigeo.attention import tokenize
 from sentigeo.cosine import unit_rows
 from sentigeo.encoder import Encoder
 from sentigeo.errors import UserError
@@ -30,27 +31,24 @@ def word_vectors(
     Args:
         texts: n sentences.
         words: n words, the first of which in its sentence counts.
-        encoder: The encoder; its tokenizer must know where tokens stand in a text.
+        encoder: The encoder.
     """
-    if not encoder.tokenizer.is_fast:
-        raise UserError("Word vectors need a fast tokenizer, which knows where its tokens stand.")
     spans = [find_word(text, word) for text, word in zip(texts, words, strict=True)]
     found = []
     for start in range(0, len(texts), BATCH):
-        batch = encoder.tokenizer(
-            list(texts[start : start + BATCH]), return_offsets_mapping=True, padding=True,
-            truncation=True, max_length=encoder.max_length, return_tensors="pt",
-        )  # fmt: skip
-        offsets = batch.pop("offset_mapping").numpy()
+        batch, places = tokenize(list(texts[start : start + BATCH]), encoder)
         states = torch.stack(encoder.model(**batch, output_hidden_states=True).hidden_states)
-        inside = np.stack([pieces_of(o, s) for o, s in zip(offsets, spans[start:], strict=False)])
+        inside, outside = np.zeros((2, *batch["input_ids"].shape), bool)
+        for row, tokens in enumerate(places):
+            pieces = pieces_of(tokens, spans[start + row])
+            inside[row, : len(tokens)] = pieces
+            outside[row, : len(tokens)] = ~tokens["special"] & ~pieces
         if not inside.any(axis=1).all():
             place = start + int(inside.any(axis=1).argmin())
             raise UserError(
                 f"'{words[place]}' stands beyond what the encoder reads of text {place + 1}."
             )
-        outside = (offsets[..., 1] > offsets[..., 0]) & ~inside
-        found.append([_mean_of_tokens(states, tokens) for tokens in (inside, outside)])
+        found.append([_mean_of_tokens(states, chosen) for chosen in (inside, outside)])
     own, context = (torch.cat(parts, dim=1).numpy() for parts in zip(*found, strict=True))
     return own, context
 
@@ -63,18 +61,10 @@ def find_word(text: str, word: str) -> tuple[int, int]:
     return match.span()
 
 
-def pieces_of(offsets: np.ndarray, span: tuple[int, int]) -> np.ndarray:
-    """Tell which tokens lie within a span of characters.
-
-    Args:
-        offsets: (w, 2) where tokens begin and end; special tokens are empty.
-        span: Where the word begins and ends.
-
-    Returns:
-        (w,) truth values.
-    """
-    begins, ends = offsets[:, 0], offsets[:, 1]
-    return np.asarray((begins < span[1]) & (ends > span[0]) & (ends > begins))
+def pieces_of(places: pd.DataFrame, span: tuple[int, int]) -> pd.Series:
+    """Tell which tokens, with their `begin` and `end`, lie within a span of characters."""
+    overlaps = (places["begin"] < span[1]) & (places["end"] > span[0])
+    return overlaps & (places["end"] > places["begin"])  # special tokens are empty
 
 
 def nearest_other_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:

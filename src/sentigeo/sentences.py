@@ -13,7 +13,7 @@ NEGATIONS = {
     "barely", "cannot", "hardly", "neither", "never", "no", "nobody", "none", "nor", "not",
     "nothing", "rarely", "scarcely", "without",
 }  # fmt: skip
-REACH = 5  # words behind a negation or a word of contrast within which an opinion is turned round
+REACH = 5  # words after a negation or a word of contrast within which an opinion is turned round
 SHORTEST, LONGEST = 6, 36  # words and signs of a sentence
 _END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
 
@@ -30,7 +30,7 @@ def turns_round(word: str) -> bool:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text behind full stops, question and exclamation marks; cut what is too long."""
+    """Split a text after full stops, question and exclamation marks; cut what is too long."""
     found = []
     for sentence in filter(None, (part.strip() for part in _END.split(text))):
         spans = find_words(sentence)
@@ -49,7 +49,7 @@ def find_flip(words: Sequence[str], opinions: Collection[str]) -> tuple[int, int
 
     Returns:
         Places of the last negation or word of contrast with an opinion word at most `REACH` words
-        behind it, and of the first such opinion word; nothing if there is none.
+        after it, and of the first such opinion word; nothing if there is none.
     """
     for source in reversed(range(len(words))):
         if turns_round(words[source]):

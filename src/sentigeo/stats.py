@@ -27,8 +27,11 @@ class Estimate:
         return "above" if self.low > value else "not distinguishable from"
 
     def brief(self, spec: str = ".3f") -> str:
-        """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere."""
-        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+        """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere.
+
+        A narrow column may break it before the interval, never within.
+        """
+        return f"{self.value:{spec}} [{self.low:{spec}},\u00a0{self.high:{spec}}]"
 
     def __format__(self, spec: str) -> str:
         """Write as `0.873 [0.862, 0.884; n = 4,000]`; the spec formats the three numbers."""
