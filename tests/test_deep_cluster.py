@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from sentigeo.masked_copies import make_copies
 from transformers import AutoModelForMaskedLM
 
 from sentigeo.cluster import align_clusters, find_clusters
 from sentigeo.deep_cluster import DeepEncoder, DeepRecipe, embed_all, train_clusters
 from sentigeo.encoder import load_encoder
 from sentigeo.extract import extract
-from sentigeo.masked_copies import make_copies
 from sentigeo.store import Store
 from sentigeo.tokens import encode_texts
 

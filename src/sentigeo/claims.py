@@ -109,6 +109,11 @@ def judge_groups(valley: Estimate, visible: list[Estimate], depth: float, thresh
     return groups
 
 
+def judge_given(verdict: str, condition: str) -> str:
+    """Judge a claim that holds only in part where a second thing it says does not."""
+    return PARTLY if verdict == SUPPORTED and condition != SUPPORTED else verdict
+
+
 def judge_all(verdicts: list[str]) -> str:
     """Judge a claim of several parts: `partly` when some parts hold and others do not."""
     if all(verdict == verdicts[0] for verdict in verdicts):

@@ -21,30 +21,50 @@ from sentigeo.layers import BERT_LIKE, attend_from_cls, feed_forward, run_layer
 def load_classifier(
     source: str, revision: str | None, classes: list[str], seed: int = 0
 ) -> nn.Module:
-    """Load an encoder with a new classification head, drawn with a seed.
+    """Load an encoder with a new classification head, drawn with a seed."""
+    names = dict(enumerate(classes))
+    labels = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed, **labels)
+    return model
+
+
+def load_with_head(
+    kind: Any, source: str, revision: str | None, seed: int, **settings: Any
+) -> tuple[nn.Module, set[str]]:
+    """Load an encoder with a head for a task.
 
     Attention dropout is off: it costs more time than everything else in attention on a CPU.
+
+    Args:
+        kind: The class of `transformers` that knows the task, such as `AutoModelForMaskedLM`.
+        source: `packaged`, the path of a model folder, or a hub id.
+        revision: Commit, branch or tag of a hub model.
+        seed: Draws the weights that the checkpoint does not hold.
+        **settings: Of the configuration.
+
+    Returns:
+        The model, and the names of the weights that were drawn.
     """
     location, _ = find_encoder(source)
     hush_transformers()
     torch.manual_seed(seed)
     try:
         origin = {"revision": revision, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(
-            location,
-            **origin,
-            id2label=dict(enumerate(classes)),
-            label2id={name: number for number, name in enumerate(classes)},
-        )
+        config = AutoConfig.from_pretrained(location, **origin, **settings)
         for name in ("attention_probs_dropout_prob", "attention_dropout"):
             if hasattr(config, name):
                 setattr(config, name, 0.0)
-        model: nn.Module = AutoModelForSequenceClassification.from_pretrained(
-            location, **origin, config=config, dtype=torch.float32, use_safetensors=True
+        model, loading = kind.from_pretrained(
+            location,
+            **origin,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
         )
     except LOAD_ERRORS as error:
         raise UserError(explain_failure(source, error)) from None
-    return model
+    return model, set(loading["missing_keys"])
 
 
 def encoder_layers(model: Any) -> nn.ModuleList:

@@ -4,23 +4,34 @@ Source 003 re-implements "Unsupervised Fine-tuning for Text Clustering" (COLING 
 loss pulls texts towards surer clusters, a masked-language loss keeps the encoder a language model.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from accelerate import Accelerator
+from sklearn.metrics import silhouette_score
+from torch import Tensor
 from torch.nn import functional
 
-from sentigeo.classifier import encoder_layers
-from sentigeo.errors import UserError
-from sentigeo.layers import BERT_LIKE, run_layer
-from sentigeo.soft_clusters import assign_softly, divergence_loss, sharpen
-from sentigeo.tokens import token_batches
+from sentigeo.deep_encoder import DeepEncoder
+from sentigeo.distributed import own_rows, take_step
+from sentigeo.masking import MaskedTexts
+from sentigeo.soft_clusters import divergence_loss, sharpen
+from sentigeo.tokens import TokenIds, token_batches
+from sentigeo.training_state import (
+    load_state,
+    optimizer_tensors,
+    restore_optimizer,
+    save_state,
+)
 from sentigeo.trunk import Trunk, make_batch
 
 EVALUATION_TOKENS = 6144
+SAVE_EVERY = 5  # epochs, which are short
 
 
 @dataclass(frozen=True)
@@ -29,15 +40,18 @@ class DeepRecipe:
 
     Attributes:
         epochs: Times every text is seen; the targets are computed anew before each.
-        learning_rate: Highest rate, after a linear warm-up.
+        learning_rate: Highest rate, after a linear warm-up; it does not fall again.
         batch_size: Texts of a step.
         clustering: Weight of the clustering loss.
         masked: Weight of the masked-language loss.
-        alpha: Degrees of freedom of the kernel.
         balance: Whether targets are divided by the size of clusters.
-        tolerance: Training stops when fewer texts than this share change their cluster.
-        seed: Draws order and dropout.
-        warmup: Share of the steps in which the rate rises.
+        masked_share: Share of a step's texts whose hidden tokens are guessed: guessing costs far
+            more than clustering, and a part of the texts stands for all.
+        tolerance: Training stops, once the warm-up is over, when fewer texts than this share change
+            their cluster in an epoch.
+        seed: Draws the order.
+        weight_decay: AdamW's.
+        warmup: Epochs in which the rate rises.
         clip: Largest norm of a gradient.
     """
 
@@ -46,152 +60,236 @@ class DeepRecipe:
     batch_size: int
     clustering: float
     masked: float
-    alpha: float = 1.0
     balance: bool = True
+    masked_share: float = 1.0
     tolerance: float = 0.0
     seed: int = 0
-    warmup: float = 0.1
+    weight_decay: float = 0.01
+    warmup: float = 1.0
     clip: float = 1.0
+
+    @property
+    def parts(self) -> set[str]:
+        """What of an encoder has a loss to follow."""
+        used = {"layers": True, "centroids": self.clustering > 0, "head": self.masked > 0}
+        return {part for part, trained in used.items() if trained}
+
+
+@dataclass
+class Course:
+    """What training looked like whenever targets were computed, first of all before it.
+
+    Attributes:
+        members: The cluster of each of n texts.
+        surety: Mean share of a text in its own cluster.
+        silhouette: Mean silhouette of the texts; none (NaN) while all are in one cluster.
+        clustering: Mean clustering loss of the epoch before; NaN if there was none.
+        masked: Mean masked-language loss of the epoch before.
+    """
+
+    members: list[list[int]] = field(default_factory=list)
+    surety: list[float] = field(default_factory=list)
+    silhouette: list[float] = field(default_factory=list)
+    clustering: list[float] = field(default_factory=list)
+    masked: list[float] = field(default_factory=list)
+
+    @property
+    def changed(self) -> float:
+        """Share of texts whose cluster is not what it was the time before."""
+        if len(self.members) < 2:
+            return 1.0
+        return float(np.mean(np.array(self.members[-1]) != np.array(self.members[-2])))
 
 
 @dataclass(frozen=True)
-class MaskedCopy:
-    """Texts with hidden tokens, run through the trunk.
+class Work:
+    """What an epoch works on.
 
     Attributes:
-        trunk: Hidden states of the copy.
-        places: For each text, the tokens to be guessed.
-        answers: For each text, what they were.
+        source: n texts, as token ids or as a trunk's hidden states.
+        targets: (n, k) shares in clusters to come nearer to, if there is a clustering loss.
+        copy: The texts with hidden tokens, if there is a masked-language loss.
     """
 
-    trunk: Trunk
-    places: list[np.ndarray]
-    answers: list[np.ndarray]
-
-
-class DeepEncoder(nn.Module):
-    """The top layers of an encoder with its clusters and its masked-language head.
-
-    Args:
-        model: A masked-language model; its own layers are used, so training this trains it.
-        layers: How many layers are trained.
-        centroids: (k, d) where clusters begin.
-    """
-
-    def __init__(self, model: Any, layers: int, centroids: np.ndarray) -> None:
-        super().__init__()
-        if model.config.model_type not in BERT_LIKE:
-            raise UserError(f"A {model.config.model_type} model has no cached trunk.")
-        self.layers = nn.ModuleList(encoder_layers(model)[-layers:])  # type: ignore[arg-type]
-        self.guesser = model.cls if hasattr(model, "cls") else model.lm_head
-        self.centroids = nn.Parameter(torch.tensor(centroids, dtype=torch.float32))
-
-    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the (b, d) mean vectors of (b, w, d) hidden states with a (b, w) mask."""
-        states = self.run(hidden, mask) * mask[..., None]
-        return states.sum(dim=1) / mask.sum(dim=1, keepdim=True)
-
-    def run(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the (b, w, d) states of the last layer."""
-        for layer in self.layers:
-            hidden = run_layer(layer, hidden, mask)
-        return hidden
-
-    def guess(self, hidden: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:
-        """Return the (m, vocabulary) scores of m chosen tokens, (b, w) true, and of no others."""
-        return self.guesser(self.run(hidden, mask)[chosen])  # type: ignore[no-any-return]
-
-
-def embed_all(body: DeepEncoder, documents: Trunk) -> np.ndarray:
-    """Return the (n, d) vectors of all texts."""
-    body.eval()
-    rows = np.arange(len(documents.lengths))
-    found = np.zeros((len(rows), body.centroids.shape[1]), np.float32)
-    with torch.inference_mode():
-        for batch in token_batches(rows, documents.lengths, EVALUATION_TOKENS):
-            found[batch] = body(*make_batch(documents, batch)).numpy()
-    return found
+    source: TokenIds | Trunk
+    targets: Tensor | None
+    copy: MaskedTexts | None
 
 
 def train_clusters(
     body: DeepEncoder,
-    documents: Trunk,
-    copies: list[MaskedCopy],
+    source: TokenIds | Trunk,
+    copies: Sequence[MaskedTexts],
     recipe: DeepRecipe,
-    on_refresh: Callable[[int, np.ndarray, np.ndarray, dict[str, float]], None],
-) -> None:
-    """Train encoder and clusters in place.
+    state: Path,
+    on_epoch: Callable[[int, Course], None] = lambda epoch, course: None,
+) -> Course:
+    """Train encoder and clusters in place; a run that was killed goes on where it was.
+
+    Dropout is off: shares are compared with targets, which are computed without it.
 
     Args:
         body: What is trained.
-        documents: Hidden states of n texts.
+        source: n texts, as token ids or as a trunk's hidden states.
         copies: The same texts with hidden tokens; epochs take turns. None are needed without the
             masked-language loss.
         recipe: How to train.
-        on_refresh: Told, whenever the targets are computed anew and at the end: the epochs done,
-            (n, d) vectors, (n, k) shares, and the mean losses of the last epoch.
+        state: Folder of the state; removed by `forget_state` when the result is safe.
+        on_epoch: Called after each epoch.
     """
-    weights = [weight for weight in body.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=0.01)
-    members, losses = None, dict[str, float]()
-    for epoch in range(recipe.epochs + 1):
-        vectors = embed_all(body, documents)
-        with torch.no_grad():
-            shares = assign_softly(torch.from_numpy(vectors), body.centroids, recipe.alpha)
-        on_refresh(epoch, vectors, shares.numpy(), losses)
-        before, members = members, shares.argmax(dim=1)
-        changed = 1.0 if before is None else float((members != before).float().mean())
-        if epoch == recipe.epochs or changed < recipe.tolerance:
-            return
-        copy = copies[epoch % len(copies)] if copies else None
-        targets = sharpen(shares, recipe.balance)
-        losses = _train_epoch(body, optimizer, documents, targets, copy, recipe, epoch)
+    accelerator = Accelerator()
+    body.to(accelerator.device)
+    weights = body.train_parts(recipe.parts)
+    optimizer = torch.optim.AdamW(
+        weights.values(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    )
+    course, losses = _resume(weights, optimizer, state)
+    model, optimizer = accelerator.prepare(body, optimizer)
+    for epoch in range(len(course.members), recipe.epochs + 1):
+        shares = _refresh(body, source, course, losses, accelerator)
+        settled = epoch > recipe.warmup and course.changed < recipe.tolerance
+        if epoch == recipe.epochs or settled:
+            break
+        targets = sharpen(shares, recipe.balance) if recipe.clustering else None
+        copy = copies[epoch % len(copies)] if recipe.masked else None
+        work = Work(source, targets, copy)
+        losses = _train_epoch(model, optimizer, work, recipe, epoch, accelerator)
+        if accelerator.is_main_process and (epoch + 1) % SAVE_EVERY == 0:
+            moments = optimizer_tensors(optimizer)
+            tensors = {"weights": dict[str, Tensor](weights), "moments": moments}
+            save_state(state, epoch + 1, tensors, {"course": vars(course), "losses": losses})
+        accelerator.wait_for_everyone()
+        on_epoch(epoch, course)
+    return course
+
+
+def embed_all(
+    body: DeepEncoder, source: TokenIds | Trunk, accelerator: Accelerator | None = None
+) -> Tensor:
+    """Return the (n, d) vectors of all texts; processes share the work."""
+    accelerator = accelerator or Accelerator()
+    device = accelerator.device
+    body.to(device)
+    rows = np.arange(len(source.lengths))
+    found = torch.zeros(len(rows), body.centroids.shape[1], device=device)
+    batches = token_batches(rows, source.lengths, EVALUATION_TOKENS)
+    with torch.inference_mode():
+        for batch in batches[accelerator.process_index :: accelerator.num_processes]:
+            inputs, mask = make_batch(source, batch)
+            found[batch] = body.embed(inputs.to(device), mask.to(device))
+    return accelerator.reduce(found, "sum")  # type: ignore[no-any-return]
+
+
+def warm_head(body: DeepEncoder, copies: Sequence[MaskedTexts], recipe: DeepRecipe) -> list[float]:
+    """Train the masked-language head alone, in place; return the mean loss of each epoch.
+
+    A new head knows nothing: what it would tell the layers below at first is noise.
+    """
+    accelerator = Accelerator()
+    weights = body.to(accelerator.device).train_parts({"head"})
+    optimizer = torch.optim.AdamW(weights.values(), weight_decay=recipe.weight_decay, fused=True)
+    model, optimizer = accelerator.prepare(body, optimizer)
+    losses = []
+    for epoch in range(recipe.epochs):
+        copy = copies[epoch % len(copies)]
+        work = Work(copy.source, None, copy)
+        found = _train_epoch(model, optimizer, work, recipe, epoch, accelerator)
+        losses.append(found["masked"])
+    return losses
+
+
+def _resume(
+    weights: Mapping[str, Tensor], optimizer: Any, state: Path
+) -> tuple[Course, dict[str, float]]:
+    """Load the newest whole state into what is trained; return its course and last losses."""
+    found = load_state(state)
+    if found is None:
+        return Course(), {}
+    tensors, facts = found
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(tensors["weights"][name])
+    restore_optimizer(optimizer, tensors["moments"])
+    return Course(**facts["course"]), facts["losses"]
+
+
+def _refresh(
+    body: DeepEncoder,
+    source: TokenIds | Trunk,
+    course: Course,
+    losses: dict[str, float],
+    accelerator: Accelerator,
+) -> Tensor:
+    """Return the (n, k) shares of all texts in the clusters, and note how things stand."""
+    vectors = embed_all(body, source, accelerator)
+    with torch.inference_mode():
+        shares = body.assign(vectors)
+    surest, members = shares.max(dim=1)
+    several = 2 <= len(members.unique()) < len(members)
+    spread = silhouette_score(vectors.cpu(), members.cpu()) if several else float("nan")
+    course.members.append(members.tolist())
+    course.surety.append(float(surest.mean()))
+    course.silhouette.append(float(spread))
+    course.clustering.append(losses.get("clustering", float("nan")))
+    course.masked.append(losses.get("masked", float("nan")))
+    return shares
 
 
 def _train_epoch(
-    body: DeepEncoder,
-    optimizer: torch.optim.Optimizer,
-    documents: Trunk,
-    targets: Tensor,
-    copy: MaskedCopy | None,
+    model: Any,
+    optimizer: Any,
+    work: Work,
     recipe: DeepRecipe,
     epoch: int,
+    accelerator: Accelerator,
 ) -> dict[str, float]:
     """Train one epoch; return the mean of each loss over the steps."""
-    body.train()
     rng = np.random.default_rng([recipe.seed, epoch])
-    torch.manual_seed(int(rng.integers(2**62)))
-    budget = recipe.batch_size * int(documents.lengths.max())
-    rows = np.arange(len(documents.lengths))
-    batches = token_batches(rows, documents.lengths, budget, recipe.batch_size, rng)
+    lengths = work.source.lengths
+    budget = recipe.batch_size * int(lengths.max())
+    batches = token_batches(np.arange(len(lengths)), lengths, budget, recipe.batch_size, rng)
     sums: dict[str, float] = {}
     for step, batch in enumerate(batches):
-        done = (epoch + step / len(batches)) / recipe.epochs
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * min(1.0, done / recipe.warmup + 1e-3)
-        losses = {}
-        if recipe.clustering:
-            shares = assign_softly(body(*make_batch(documents, batch)), body.centroids, recipe.alpha)
-            losses["clustering"] = divergence_loss(targets[batch], shares)
-        if recipe.masked and copy:
-            losses["masked"] = masked_loss(body, copy, batch)
+        _set_rate(optimizer, recipe, epoch + step / len(batches))
+        guessed = rng.permutation(batch)[: math.ceil(recipe.masked_share * len(batch))]
+        losses = _losses(model, work, batch, guessed, accelerator)
         total = sum(getattr(recipe, name) * loss for name, loss in losses.items())
-        optimizer.zero_grad()
-        total.backward()
-        nn.utils.clip_grad_norm_(body.parameters(), recipe.clip)
-        optimizer.step()
+        take_step(total, model, optimizer, accelerator, recipe.clip, epoch)
         for name, loss in losses.items():
-            sums[name] = sums.get(name, 0.0) + float(loss.detach()) / len(batches)
+            mean = accelerator.reduce(loss.detach(), "mean")
+            sums[name] = sums.get(name, 0.0) + float(mean) / len(batches)
     return sums
 
 
-def masked_loss(body: DeepEncoder, copy: MaskedCopy, rows: np.ndarray) -> Tensor:
-    """Return the mean loss of the hidden tokens of some texts; 0 if they have none."""
-    hidden, mask = make_batch(copy.trunk, rows)
-    chosen = torch.zeros(mask.shape, dtype=torch.bool)
-    for place, row in enumerate(rows):
-        chosen[place, copy.places[row]] = True
-    if not chosen.any():
-        return hidden.new_zeros((), requires_grad=True)
-    answers = torch.from_numpy(np.concatenate([copy.answers[row] for row in rows]))
-    return functional.cross_entropy(body.guess(hidden, mask, chosen), answers)
+def _losses(
+    model: Any, work: Work, batch: np.ndarray, guessed: np.ndarray, accelerator: Accelerator
+) -> dict[str, Tensor]:
+    """Return this process's part of the losses; their mean over processes counts."""
+    texts = masked = None
+    if work.targets is not None:
+        mine, weight = own_rows(batch, accelerator)
+        texts = _to(accelerator, *make_batch(work.source, mine))
+    if work.copy is not None:
+        asked, share = own_rows(guessed, accelerator)
+        inputs, mask = make_batch(work.copy.source, asked)
+        chosen, answers = work.copy.ask(asked, mask.shape[1])
+        masked = _to(accelerator, inputs, mask, chosen)
+    shares, scores = model(texts, masked)
+    losses = {}
+    if work.targets is not None:
+        losses["clustering"] = weight * len(mine) * divergence_loss(work.targets[mine], shares)
+    if work.copy is not None:
+        missed = functional.cross_entropy(scores, answers.to(scores.device), reduction="sum")
+        losses["masked"] = share * len(guessed) / max(1, work.copy.count(guessed)) * missed
+    return losses
+
+
+def _to(accelerator: Accelerator, *tensors: Tensor) -> list[Tensor]:
+    return [tensor.to(accelerator.device) for tensor in tensors]
+
+
+def _set_rate(optimizer: Any, recipe: DeepRecipe, epochs: float) -> None:
+    """Set the learning rate after so many epochs, parts of one included."""
+    rising = min(1.0, epochs / recipe.warmup) if recipe.warmup else 1.0
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * rising

@@ -11,9 +11,16 @@ from accelerate import Accelerator
 from torch import nn
 from torch.nn import functional
 
-from sentigeo.errors import UserError
+from sentigeo.distributed import own_rows, seed_step, take_step
 from sentigeo.tokens import TokenIds, token_batches
-from sentigeo.training_state import History, MovingAverage, load_state, save_state
+from sentigeo.training_state import (
+    History,
+    MovingAverage,
+    load_state,
+    optimizer_tensors,
+    restore_optimizer,
+    save_state,
+)
 from sentigeo.trunk import Trunk, make_batch
 
 EVALUATION_TOKENS = 6144
@@ -95,7 +102,7 @@ def train(
     optimizer = torch.optim.AdamW(
         weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
     )
-    history = load_state(body, optimizer, average, state)
+    history = _resume(body, optimizer, average, state)
     model, optimizer = accelerator.prepare(body, optimizer)
     for epoch in range(len(history.train_loss), recipe.epochs):
         loss = train_epoch(model, optimizer, data, recipe, epoch, accelerator, average.update)
@@ -106,7 +113,13 @@ def train(
             _judge(logits, data.labels[validation], history)
             average.swap()
         if accelerator.is_main_process:
-            save_state(body, optimizer, average, history, state)
+            tensors = {
+                "weights": body.state_dict(),
+                "moments": optimizer_tensors(optimizer),
+                "average": average.tensors(),
+            }
+            facts = {"history": vars(history), "steps": average.steps}
+            save_state(state, epoch + 1, tensors, facts)
         accelerator.wait_for_everyone()
         on_epoch(epoch, history)
     average.swap()
@@ -125,28 +138,18 @@ def train_epoch(
     """Train one epoch; return the mean loss of a text. Processes share the texts of each batch."""
     model.train()
     batches = _batches(data, recipe, epoch)
-    rank, world, device = accelerator.process_index, accelerator.num_processes, accelerator.device
+    world, device = accelerator.num_processes, accelerator.device
     total = 0.0
     for step, batch in enumerate(batches):
-        rng = np.random.default_rng([recipe.seed, epoch, 2, step, rank])
-        torch.manual_seed(int(rng.integers(2**62)))
+        rng = seed_step(recipe.seed, epoch, step, accelerator)
         _set_rate(optimizer, recipe, (epoch + step / len(batches)) / recipe.epochs)
-        mine, weight = batch[rank::world], world / len(batch)  # processes average their gradients
-        if not len(mine):  # every process takes part in every step
-            mine, weight = batch[:1], 0.0
+        mine, weight = own_rows(batch, accelerator)
         inputs, mask = make_batch(data.source, mine, recipe.token_share, rng)
         labels = torch.from_numpy(data.labels[mine]).to(device)
         loss = weight * functional.cross_entropy(
             model(inputs.to(device), mask.to(device)), labels, reduction="sum"
         )
-        if not torch.isfinite(loss):
-            raise UserError(
-                f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
-            )
-        optimizer.zero_grad()
-        accelerator.backward(loss)
-        accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
+        take_step(loss, model, optimizer, accelerator, recipe.clip, epoch)
         after_step()
         total += loss.item() * len(batch) / world
     texts = sum(len(batch) for batch in batches)
@@ -171,6 +174,20 @@ def predict(
             found = body(inputs.to(accelerator.device), mask.to(accelerator.device))
             logits[[place[row] for row in batch]] = found
     return np.asarray(accelerator.reduce(logits, "sum").cpu().numpy())
+
+
+def _resume(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path) -> History:
+    """Load the newest whole state into what is trained; return its history."""
+    found = load_state(state)
+    if found is None:
+        return History([], [], [])
+    tensors, facts = found
+    body.load_state_dict(tensors["weights"])
+    restore_optimizer(optimizer, tensors["moments"])
+    average.steps = facts["steps"]
+    for name, value in tensors["average"].items():
+        average.values[int(name)].copy_(value)
+    return History(**facts["history"])
 
 
 def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:

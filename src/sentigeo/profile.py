@@ -65,6 +65,16 @@ class Profile(BaseModel):
         shot_draws: How often a few labelled reviews are drawn.
         sentences: Sentences of test reviews whose attention is measured.
         explained: Of these, sentences whose decision is taken apart.
+        deep_sets: Sets of texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews` (as
+            above), a file, or a hub data set.
+        deep_texts: Texts of each of them.
+        deep_tokens: Token budget of a text there.
+        deep_layers: Layers trained there.
+        deep_epochs: Times every text is seen there.
+        deep_batch_size: Texts of a training step there.
+        deep_learning_rate: Learning rate there.
+        deep_masked_weight: Weight of the masked-language loss there; the clustering loss has 1.
+        deep_seeds: How many times each condition is repeated there.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -109,6 +119,15 @@ class Profile(BaseModel):
     shot_draws: Positive
     sentences: Positive
     explained: Positive
+    deep_sets: Annotated[list[str], Field(min_length=1)]
+    deep_texts: Annotated[int, Field(ge=10)]
+    deep_tokens: Annotated[int, Field(ge=8)]
+    deep_layers: Positive
+    deep_epochs: Positive
+    deep_batch_size: Positive
+    deep_learning_rate: Rate
+    deep_masked_weight: Annotated[float, Field(gt=0)]
+    deep_seeds: Positive
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive

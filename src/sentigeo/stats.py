@@ -89,17 +89,19 @@ def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: in
     return Estimate(float(sums.sum() / sizes.sum()), float(low), float(high), len(codes))
 
 
-def mean_share(shares: Sequence[float] | np.ndarray) -> Estimate:
-    """Estimate the mean of a share over repeated runs, with Student's interval within [0, 1].
+def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Estimate:
+    """Estimate the mean of a share over repeated runs, with Student's interval.
 
-    One run alone has no interval.
+    Args:
+        shares: (n,) share of each run; one run alone has no interval.
+        lowest: The smallest value it can have: 0 for a share, -1 for a difference of shares.
     """
     runs = np.asarray(shares, dtype=float)
     mean = float(runs.mean())
     if len(runs) < 2:
         return Estimate(mean, float("nan"), float("nan"), len(runs))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs))
-    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), len(runs))
+    return Estimate(mean, max(lowest, mean - half), min(1.0, mean + half), len(runs))
 
 
 def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = None) -> Estimate:

@@ -3,18 +3,16 @@
 import json
 import math
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
 
-from sentigeo import classifier, finetune, plan, tokens, training_state, trunk
+from sentigeo import classifier, distributed, finetune, plan, tokens, training_state, trunk
 from sentigeo import extract as extract_module
 from sentigeo import layers as layers_module
 from sentigeo.classifier import (
@@ -23,6 +21,7 @@ from sentigeo.classifier import (
     WholeClassifier,
     load_classifier,
 )
+from sentigeo.distributed import obtain
 from sentigeo.encoder import Encoder, load_encoder
 from sentigeo.evaluate import pair_consistency
 from sentigeo.extract import extract
@@ -39,7 +38,10 @@ from sentigeo.training_state import History, forget_state
 from sentigeo.trunk import Trunk, vectors_as_trunk
 from sentigeo.vectors import POOLINGS, Kind, Vectors
 
-CODE = (classifier, extract_module, finetune, layers_module, plan, tokens, training_state, trunk)
+CODE = (
+    classifier, extract_module, finetune, layers_module, plan, tokens, training_state,
+    distributed, trunk,
+)  # fmt: skip
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
 
 
@@ -142,9 +144,10 @@ class Study:
         weights = [self._cost(run) for run in self.runs]
         found: list[Result] = []
         for run in track(self.runs, "fine-tuning", weights):
-            folder = self._obtain(run, accelerator)
+            key, fill = self._key(run), partial(self._train, run)
+            folder = obtain(self.store, "finetune", key, fill, accelerator)
             if accelerator.is_main_process:
-                forget_state(self.store.place("training", self._key(run)))
+                forget_state(self.store.place("training", key))
             found.append(self._read(run, folder))
         return found
 
@@ -192,18 +195,6 @@ class Study:
     def _key(self, run: Run) -> dict[str, Any]:
         """Return what a run depends on; its name is not part of that, so equal runs are one."""
         return {**self.data_key, "run": {k: v for k, v in asdict(run).items() if k != "name"}}
-
-    def _obtain(self, run: Run, accelerator: Accelerator) -> Path:
-        """Return a run's folder; all processes train it if need be, the main one stores it."""
-        key, main = self._key(run), accelerator.is_main_process
-        (found,) = broadcast_object_list([self.store.find("finetune", key) if main else None])
-        if found is None and main:
-            self.store.put("finetune", key, lambda folder: self._train(run, folder))
-        elif found is None:
-            with tempfile.TemporaryDirectory() as scratch:
-                self._train(run, Path(scratch))
-        accelerator.wait_for_everyone()
-        return self.store.place("finetune", key)
 
     def _train(self, run: Run, folder: Path) -> None:
         """Train a run and write what it answered into a folder."""

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 
 from sentigeo.store import write_text
 
-STATE = "state"
+FACTS = "facts.json"
+
+Tensors = dict[str, Tensor]
 
 
 @dataclass
@@ -50,47 +53,60 @@ class MovingAverage:
             weight.copy_(value)
             value.copy_(kept)
 
+    def tensors(self) -> Tensors:
+        """Return the average as named tensors."""
+        return {str(number): value for number, value in enumerate(self.values)}
+
 
 def save_state(
-    body: nn.Module, optimizer: Any, average: MovingAverage, history: History, state: Path
+    state: Path, epochs: int, tensors: Mapping[str, Mapping[str, Tensor]], facts: dict[str, Any]
 ) -> None:
-    """Write everything into a new folder, then let it replace the old one."""
-    fresh = state.with_name(f"{state.name}-{len(history.train_loss)}")
+    """Write everything into a new folder, then let it replace the old one.
+
+    Args:
+        state: Path that the folder's name begins with.
+        epochs: How many are done.
+        tensors: Named tensors, a file each.
+        facts: What else training goes on from, as JSON values.
+    """
+    fresh = state.with_name(f"{state.name}-{epochs}")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
-    moments = {
-        f"{number}.{name}": value
-        for number, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
-    averages = {str(number): value for number, value in enumerate(average.values)}
-    named = {"weights": body.state_dict(), "moments": moments, "average": averages}
-    for name, tensors in named.items():
-        save_file({k: v.detach().clone().cpu() for k, v in tensors.items()}, fresh / name)
-    facts = {"history": vars(history), "steps": average.steps}
-    write_text(fresh / STATE, json.dumps(facts))  # last: without it the folder is not whole
+    for name, named in tensors.items():
+        save_file({k: v.detach().clone().cpu() for k, v in named.items()}, fresh / name)
+    write_text(fresh / FACTS, json.dumps(facts))  # last: without it the folder is not whole
     for folder in state.parent.glob(f"{state.name}-*"):
         if folder != fresh:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def load_state(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path) -> History:
-    """Load the newest whole state; return its history."""
-    whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{STATE}")]
+def load_state(state: Path) -> tuple[dict[str, Tensors], dict[str, Any]] | None:
+    """Return the tensors and facts of the newest whole state, if there is one."""
+    whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{FACTS}")]
     if not whole:
-        return History([], [], [])
+        return None
     folder = max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]))
-    body.load_state_dict(load_file(folder / "weights"))
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in load_file(folder / "moments").items():
+    files = [path for path in folder.iterdir() if path.name != FACTS]
+    tensors = {path.name: load_file(path) for path in files}
+    return tensors, json.loads((folder / FACTS).read_text("utf-8"))
+
+
+def optimizer_tensors(optimizer: Any) -> Tensors:
+    """Return what an optimizer has in mind for each weight, as named tensors."""
+    return {
+        f"{number}.{name}": value
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def restore_optimizer(optimizer: Any, tensors: Tensors) -> None:
+    """Give an optimizer back what `optimizer_tensors` took down."""
+    found: dict[int, Tensors] = {}
+    for name, value in tensors.items():
         number, _, kind = name.partition(".")
-        moments.setdefault(int(number), {})[kind] = value
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
-    facts = json.loads((folder / STATE).read_text("utf-8"))
-    average.steps = facts["steps"]
-    for name, value in load_file(folder / "average").items():
-        average.values[int(name)].copy_(value)
-    return History(**facts["history"])
+        found.setdefault(int(number), {})[kind] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
 
 
 def forget_state(state: Path) -> None:

@@ -1,0 +1,84 @@
+"""The masked-language model of an encoder: its head, which guesses tokens that were hidden."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModelForMaskedLM
+
+from sentigeo.classifier import load_with_head
+from sentigeo.layers import feed_forward
+
+
+class Decoder(nn.Module):
+    """The last step of a masked-language head, for the tokens that a set of texts holds.
+
+    It compares a state with the embedding of every token. These embeddings are the input's as well,
+    so they stay as they are; and tokens that the texts do not hold are left out, which makes the
+    step several times cheaper.
+
+    Args:
+        model: A masked-language model; from then on its own head stops before that step.
+        words: (v,) token ids that may be the answer, in ascending order.
+    """
+
+    def __init__(self, model: Any, words: np.ndarray) -> None:
+        super().__init__()
+        self.whole = model.get_output_embeddings()
+        self.register_buffer("words", torch.from_numpy(words.astype(np.int64)), persistent=False)
+        for parent in list(model.modules()):
+            for name, child in list(parent.named_children()):
+                if child is self.whole:
+                    setattr(parent, name, nn.Identity())
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Return the (m, v) scores of (m, d) states."""
+        bias = None if self.whole.bias is None else self.whole.bias[self.words]
+        return functional.linear(states, self.whole.weight[self.words], bias)
+
+
+def load_masked_lm(source: str, revision: str | None, seed: int = 0) -> tuple[Any, bool]:
+    """Load an encoder with its masked-language head.
+
+    Args:
+        source: `packaged`, the path of a model folder, or a hub id.
+        revision: Commit, branch or tag of a hub model.
+        seed: Draws the head if the checkpoint holds none.
+
+    Returns:
+        The model, and whether its head was drawn.
+    """
+    model, drawn = load_with_head(AutoModelForMaskedLM, source, revision, seed)
+    return model, bool(drawn)
+
+
+def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:
+    """Evaluate a BERT layer for some of its tokens only, without dropout.
+
+    Args:
+        layer: A `BertLayer` or one of the same build.
+        hidden: (b, w, d) input of the layer.
+        mask: (b, w) true where there is a token.
+        chosen: (b, w) true at m tokens, at least one.
+
+    Returns:
+        (m, d) output of the layer at these tokens, text by text.
+    """
+    attention = layer.attention.self
+    heads, size = attention.num_attention_heads, attention.attention_head_size
+    texts, places = chosen.nonzero(as_tuple=True)
+    order = (chosen.cumsum(dim=1) - 1)[texts, places]
+    own = hidden[texts, places]
+    queries = hidden.new_zeros(len(hidden), int(order.max()) + 1, heads * size)
+    queries[texts, order] = attention.query(own)
+    query, key, value = (
+        part.unflatten(-1, (heads, size)).transpose(1, 2)
+        for part in (queries, attention.key(hidden), attention.value(hidden))
+    )
+    mixed = functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask[:, None, None]
+    )
+    mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
+    return feed_forward(layer, layer.attention.output(mixed, own))
