@@ -40,13 +40,13 @@ class DeepEncoder(nn.Module):
 
     def train_parts(self, parts: set[str]) -> dict[str, nn.Parameter]:
         """Let some of `layers`, `head` and `centroids` be trained; return their weights by name."""
-        kept = {id(weight) for weight in self.model.base_model.parameters()}
+        below = {id(weight) for weight in self.model.base_model.parameters()}
+        head = [weight for weight in self.model.parameters() if id(weight) not in below]
         owners = {
             "layers": [weight for layer in self.top for weight in self._weights(layer)],
-            "head": [w for w in (*self.model.parameters(), *self.decoder.parameters())
-                     if id(w) not in kept and w is not self.decoder.whole.weight],
+            "head": [*head, self.decoder.bias],
             "centroids": [self.centroids],
-        }  # fmt: skip
+        }
         self.requires_grad_(False)
         for part in parts:
             for weight in owners[part]:

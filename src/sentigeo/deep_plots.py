@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,35 +14,31 @@ from sentigeo.map_plots import plot_points
 from sentigeo.plots import PAGE_WIDTH, PALETTE
 
 
-def plot_courses(frame: pd.DataFrame, measures: dict[str, str]) -> Figure:
+def plot_courses(
+    frame: pd.DataFrame, measures: dict[str, str], conditions: Sequence[str]
+) -> Figure:
     """Show measures over the epochs, a row a measure, a column a set, a line a condition.
 
     Args:
         frame: Columns `set`, `condition`, `seed`, `epoch`, and the measures. Lines are means over
             seeds, bands reach from the lowest to the highest of them.
         measures: What to call each measure.
+        conditions: All conditions there are, so that each has its colour in every figure.
     """
-    sets, conditions = _names(frame, "set"), _names(frame, "condition")
+    sets = list(dict.fromkeys(frame["set"]))
+    shown = {c: colour for c, colour in zip(conditions, cycle(PALETTE[1:]), strict=False)
+             if (frame["condition"] == c).any()}  # fmt: skip
     figure, axes = _grid(len(measures), len(sets), 1.9)
     for row, (measure, title) in enumerate(measures.items()):
-        for column, name in enumerate(sets):
-            axis, own = axes[row, column], frame[frame["set"] == name]
-            for colour, condition in zip(cycle(PALETTE[1:]), conditions):
-                seeds = own[own["condition"] == condition].groupby("epoch")[measure]
-                mean = seeds.mean()
-                if mean.notna().any():
-                    axis.plot(mean.index, mean, color=colour, lw=1.8)
-                    axis.fill_between(mean.index, seeds.min(), seeds.max(), color=colour, alpha=0.2,
-                                      lw=0)  # fmt: skip
+        for axis, name in zip(axes[row], sets, strict=True):
+            for condition, colour in shown.items():
+                own = frame[(frame["set"] == name) & (frame["condition"] == condition)]
+                _plot_course(axis, own.dropna(subset=measure).groupby("epoch")[measure], colour)
             axis.set_title(name if row == 0 else "")
+            axis.set_xlabel("epoch" if row == len(measures) - 1 else "")
         axes[row, 0].set_ylabel(title)
-    for axis in axes[-1]:
-        axis.set_xlabel("epoch")
-    lines = [
-        axes[0, 0].plot([], [], color=colour, lw=1.8, label=condition)[0]
-        for colour, condition in zip(cycle(PALETTE[1:]), conditions)
-    ]
-    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
+    lines = [axes[0, 0].plot([], [], color=c, lw=1.8, label=name)[0] for name, c in shown.items()]
+    figure.legend(handles=lines, loc="outside upper center", ncols=min(3, len(lines)))
     return figure
 
 
@@ -79,7 +76,8 @@ def plot_stages(
         classes: Names of the classes, by set.
     """
     sets, stages = (list(dict.fromkeys(part)) for part in zip(*points, strict=True))
-    figure, axes = _grid(len(sets), len(stages), 2.2)
+    figure = Figure(figsize=(PAGE_WIDTH, 0.7 + 2.2 * len(sets)), layout="constrained")
+    axes = figure.subplots(len(sets), len(stages), squeeze=False)
     for (name, stage), own in points.items():
         axis = axes[sets.index(name), stages.index(stage)]
         plot_points(axis, own, labels[name], PALETTE)
@@ -106,10 +104,14 @@ def plot_warming(losses: dict[str, list[float]]) -> Figure:
     return figure
 
 
+def _plot_course(axis: Axes, seeds: Any, colour: str) -> None:
+    """Draw the mean and the range of some seeds, grouped by epoch."""
+    mean = seeds.mean()
+    axis.plot(mean.index, mean, color=colour, lw=1.8)
+    axis.fill_between(mean.index, seeds.min(), seeds.max(), color=colour, alpha=0.2, lw=0)
+
+
 def _grid(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:
+    """Return a figure of page width and its axes; those of a row share their scale."""
     figure = Figure(figsize=(PAGE_WIDTH, 0.7 + height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def _names(frame: pd.DataFrame, column: str) -> list[str]:
-    return list(dict.fromkeys(frame[column]))
+    return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")

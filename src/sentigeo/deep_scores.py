@@ -133,15 +133,16 @@ def settling_epoch(course: Course, tolerance: float) -> int | None:
     return int(settled[0]) + 2 if len(settled) else None
 
 
-def degenerate_runs(study: DeepStudy, runs: Sequence[DeepRun], condition: str) -> np.ndarray:
-    """Return whether each run of a condition degenerated.
+def is_degenerate(effective: np.ndarray) -> bool:
+    """Tell whether clusters degenerated.
 
-    It did if at any time fewer than half-way between one and as many effective clusters were left
-    as it began with.
+    They did if at any time fewer than half-way between one and as many effective clusters were left
+    as there were in the beginning.
+
+    Args:
+        effective: (epochs + 1,) effective clusters.
     """
-    labels = study.texts.labels
-    own = [score_course(labels, r.course, study.k) for r in runs if r.condition == condition]
-    return np.array([s["effective"].min() < (s["effective"].iloc[0] + 1) / 2 for s in own])
+    return bool(effective.min() < (effective[0] + 1) / 2)
 
 
 def largest_run(runs: Sequence[DeepRun], condition: str) -> DeepRun:

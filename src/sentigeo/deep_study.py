@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -54,22 +55,31 @@ CODE = (
 
 
 class Condition(NamedTuple):
-    """Which losses there are, and whether targets are divided by the size of clusters."""
+    """What sets a condition apart.
+
+    Attributes:
+        clustering: Whether there is a clustering loss.
+        masked: Whether there is a masked-language loss.
+        balance: Whether targets are divided by the size of clusters.
+        part: Of the epochs, how many are trained.
+    """
 
     clustering: bool = True
     masked: bool = False
     balance: bool = True
+    part: float = 1.0
 
 
 CONDITIONS = {
     "kl_mlm": Condition(masked=True),
-    "mlm": Condition(clustering=False, masked=True),
+    "kl_mlm_unbalanced": Condition(masked=True, balance=False),
+    "mlm": Condition(clustering=False, masked=True, part=1 / 3),
     "kl": Condition(),
     "kl_unbalanced": Condition(balance=False),
 }
 HEAD = "head.safetensors"
 KEPT = ("kl_mlm", 0)  # the run whose encoder is kept
-COPIES = 3  # of each text, with other tokens hidden
+COPIES = 2  # of each text, with other tokens hidden
 MASKED_SHARE = 1 / 4  # of the texts of a step whose hidden tokens are guessed
 MASKED_COST = 2  # of a step with guesses, where one without is 1
 WARM_EPOCHS, WARM_RATE = 6, 1e-3  # of a new masked-language head
@@ -158,7 +168,7 @@ class DeepStudy:
         """Return how a run is trained."""
         chosen = CONDITIONS[condition]
         return DeepRecipe(
-            epochs=self.profile.deep_epochs,
+            epochs=math.ceil(chosen.part * self.profile.deep_epochs),
             learning_rate=self.profile.deep_learning_rate,
             batch_size=self.profile.deep_batch_size,
             clustering=float(chosen.clustering),

