@@ -7,6 +7,7 @@ from sentigeo.claims import (
     judge_all,
     judge_apart,
     judge_below,
+    judge_given,
     judge_groups,
     judge_separation,
     judge_within,
@@ -100,3 +101,17 @@ def test_judge_below_apart_and_within(low, high, below, apart):
     assert judge_apart(estimate, 0.1) == apart
     within = {"supported": "refuted", "refuted": "supported"}.get(apart, apart)
     assert judge_within(estimate, 0.1) == within
+
+
+@pytest.mark.parametrize(
+    ("verdict", "condition", "expected"),
+    [
+        ("supported", "supported", "supported"),
+        ("supported", "not supported", "partly"),
+        ("supported", "refuted", "partly"),
+        ("refuted", "supported", "refuted"),
+        ("not supported", "refuted", "not supported"),
+    ],
+)
+def test_judge_given(verdict, condition, expected):
+    assert judge_given(verdict, condition) == expected

@@ -72,6 +72,7 @@ def test_mean_share_is_students():
 def test_mean_share_stays_a_share_and_one_run_has_no_interval():
     wide = mean_share([0.5, 0.99])
     assert (wide.low, wide.high) == (0.0, 1.0)
+    assert mean_share([-0.2, -0.1], lowest=-1.0).low < -0.2
     single = mean_share([0.7])
     assert single.value == 0.7
     assert np.isnan(single.low)

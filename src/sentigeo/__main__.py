@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT, run_paths
@@ -29,8 +30,10 @@ def _report(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
     from sentigeo.report import run_report  # after the profile was found to be valid
     from sentigeo.reviews import load_reviews
+    from sentigeo.text_sets import load_text_sets
 
     load_reviews(profile)  # a file that cannot be used is found before any notebook starts
+    load_text_sets(profile)
     paths = run_report(profile)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
@@ -44,19 +47,24 @@ def _site(options: argparse.Namespace) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    """Train and read what chapters 2 and 3 need; under `accelerate launch`, with every process."""
+    """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
     profile = _load_profile(options)
+    from sentigeo.deep_study import DeepStudy
     from sentigeo.encoder import load_encoder
     from sentigeo.reviews import load_reviews
     from sentigeo.store import Store
     from sentigeo.study import Study, pick_tuned
+    from sentigeo.text_sets import load_text_sets
 
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
     study = Study(load_reviews(profile), encoder, profile, store)
     results = study.results()
     study.tuned_vectors(pick_tuned(results))
-    print(f"{len(results)} runs are in the cache; 'make report' reads them from there.")
+    sets = load_text_sets(profile)
+    clustered = [run for own in sets for run in DeepStudy(own, encoder, profile, store).runs()]
+    count = len(results) + len(clustered)
+    print(f"{count} runs are in the cache; 'make report' reads them from there.")
 
 
 def _bench(options: argparse.Namespace) -> None:
@@ -72,11 +80,16 @@ def _bench(options: argparse.Namespace) -> None:
 def _load_profile(options: argparse.Namespace) -> Profile:
     """Load the profile; paths among the overrides are taken from where the command was typed."""
     overrides = parse_overrides(options.set)
-    for key in ("reviews", "model"):
-        value = overrides.get(key)
-        if isinstance(value, str) and Path(value).expanduser().exists():
-            overrides[key] = str(Path(value).expanduser().resolve())
+    for key in {"reviews", "model", "deep_sets"} & overrides.keys():
+        value = overrides[key]
+        overrides[key] = [*map(_locate, value)] if isinstance(value, list) else _locate(value)
     return load_profile(options.profile, **overrides)
+
+
+def _locate(value: Any) -> Any:
+    """Return the whole path of a file or folder that is there, and anything else as it is."""
+    there = isinstance(value, str) and Path(value).expanduser().exists()
+    return str(Path(value).expanduser().resolve()) if there else value
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import torch
+
+from sentigeo.deep_encoder import DeepEncoder, TopDeepEncoder
+from sentigeo.encoder import load_encoder
+from sentigeo.extract import extract
+from sentigeo.masked_lm import load_masked_lm
+from sentigeo.store import Store
+from sentigeo.tokens import encode_texts
+from sentigeo.trunk import make_batch
+
+WORDS = np.arange(2000, 2100)
+TEXTS = ["a good film", "a long and boring story about nothing", "fine"]
+
+
+def make(kind, folder, layers=1):
+    model, _ = load_masked_lm(str(folder), None)
+    return kind(model, layers, np.ones((2, 32)), WORDS)
+
+
+@pytest.fixture(scope="module")
+def inputs(tiny_bert, tmp_path_factory):
+    """Three texts as token ids, and what the first layer makes of them."""
+    encoder = load_encoder(str(tiny_bert))
+    tokens = encode_texts(TEXTS, encoder.tokenizer, 16)
+    store = Store(tmp_path_factory.mktemp("deep-encoder"))
+    return tokens, extract(tokens, encoder, store, [], keep=[1])[1][1]
+
+
+def test_a_cached_trunk_gives_the_same(tiny_bert, inputs):
+    tokens, trunk = inputs
+    rows, chosen = np.arange(3), torch.zeros(3, 9, dtype=torch.bool)
+    chosen[0, 1] = chosen[1, [2, 4]] = True
+    found = []
+    for kind, source in ((DeepEncoder, tokens), (TopDeepEncoder, trunk)):
+        body = make(kind, tiny_bert)
+        states, mask = make_batch(source, rows)
+        found.append(body([states, mask], [states, mask, chosen[:, : mask.shape[1]]]))
+    for whole, top in zip(*found, strict=True):
+        assert torch.allclose(whole, top, atol=1e-5)
+    assert found[0][0].shape == (3, 2)
+    assert found[0][1].shape == (3, 100)
+
+
+@pytest.mark.parametrize("kind", [DeepEncoder, TopDeepEncoder])
+def test_parts_that_are_trained(tiny_bert, kind):
+    body = make(kind, tiny_bert)
+    assert list(body.train_parts({"centroids"})) == ["centroids"]
+    layers = body.train_parts({"layers"})
+    assert all(".encoder.layer.1." in name for name in layers)
+    head = body.train_parts({"head"})
+    assert "decoder.bias" in head
+    assert not any("encoder" in name or "embeddings" in name for name in head)
+    assert len(body.train_parts({"layers", "head", "centroids"})) == len(layers) + len(head) + 1
+
+
+def test_another_architecture(tiny_distilbert):
+    body = make(DeepEncoder, tiny_distilbert)
+    tokens = encode_texts(TEXTS, load_encoder(str(tiny_distilbert)).tokenizer, 16)
+    shares, scores = body(make_batch(tokens, np.arange(3)), None)
+    assert scores is None
+    assert torch.allclose(shares.sum(dim=1), torch.ones(3))
+    assert all(".layer.1." in name for name in body.train_parts({"layers"}))
+
+
+def test_clusters_begin_where_they_are_told(tiny_bert):
+    body = make(TopDeepEncoder, tiny_bert)
+    body.move_centroids(np.eye(3, 32))
+    assert body.centroids.tolist() == np.eye(3, 32).tolist()
