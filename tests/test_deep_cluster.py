@@ -11,8 +11,9 @@ from safetensors.torch import load_file
 
 from sentigeo import deep_cluster
 from sentigeo.cluster import align_clusters, find_clusters
-from sentigeo.deep_cluster import DeepRecipe, embed_all, train_clusters, warm_head
+from sentigeo.deep_cluster import embed_all, train_clusters, warm_head
 from sentigeo.deep_encoder import DeepEncoder, TopDeepEncoder
+from sentigeo.deep_recipe import DeepRecipe
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.extract import extract
@@ -41,8 +42,12 @@ def make_parts(folder, texts, k=2):
     width = model.config.hidden_size
     body = DeepEncoder(model, 1, np.zeros((k, width)), copies[0].words)
     vectors = embed_all(body, tokens).numpy()
-    body.move_centroids(find_clusters(vectors, k).centroids)
+    move_centroids(body, find_clusters(vectors, k).centroids)
     return body, tokens, copies
+
+
+def move_centroids(body, centroids):
+    body.centroids.data = torch.tensor(centroids, dtype=torch.float32)
 
 
 @pytest.fixture
@@ -112,6 +117,13 @@ def test_training_stops_when_texts_stay_where_they_are(toy, tmp_path):
     assert len(train_clusters(body, tokens, copies, recipe, tmp_path / "s").members) == 3
 
 
+def test_the_very_first_step_counts(toy, tmp_path):
+    body, tokens, copies, _ = toy
+    before = embed_all(body, tokens)
+    train_clusters(body, tokens, copies, replace(RECIPE, epochs=1, batch_size=60), tmp_path / "s")
+    assert not torch.allclose(embed_all(body, tokens), before, atol=1e-4)
+
+
 class KilledError(Exception):
     pass
 
@@ -172,7 +184,7 @@ def test_one_cluster_and_texts_with_nothing_to_mask(tiny_bert, tmp_path):
 
 def test_an_empty_cluster_does_no_harm(toy, tmp_path):
     body, tokens, copies, _ = toy
-    body.move_centroids(np.stack([body.centroids[0].detach().numpy(), np.full(32, 1e6)]))
+    move_centroids(body, np.stack([body.centroids[0].detach().numpy(), np.full(32, 1e6)]))
     course = train_clusters(body, tokens, copies, RECIPE, tmp_path / "s")
     assert set(course.members[0]) == {0}
     assert np.isfinite(course.clustering[1:]).all()

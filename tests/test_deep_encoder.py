@@ -62,9 +62,3 @@ def test_another_architecture(tiny_distilbert):
     assert scores is None
     assert torch.allclose(shares.sum(dim=1), torch.ones(3))
     assert all(".layer.1." in name for name in body.train_parts({"layers"}))
-
-
-def test_clusters_begin_where_they_are_told(tiny_bert):
-    body = make(TopDeepEncoder, tiny_bert)
-    body.move_centroids(np.eye(3, 32))
-    assert body.centroids.tolist() == np.eye(3, 32).tolist()

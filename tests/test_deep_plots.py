@@ -3,12 +3,12 @@ import pandas as pd
 
 from sentigeo.deep_plots import plot_courses, plot_sizes, plot_stages, plot_warming
 
-CONDITIONS = ["one", "two", "three"]
+CONDITIONS = {"one": "first", "two": "second", "three": "third"}
 
 
 def make_courses():
     return pd.DataFrame(
-        {"set": name, "condition": condition, "seed": seed, "epoch": epoch,
+        {"set": name, "condition": condition, "draw": seed, "epoch": epoch,
          "accuracy": 0.5 + 0.1 * seed + 0.01 * epoch,
          "masked": np.nan if condition == "one" else 1.0}
         for name in ("news", "films")
@@ -30,13 +30,20 @@ def test_courses_show_mean_and_range():
     assert len(figure.axes[3].lines[0].get_ydata()) == 0  # no such loss, no line
 
 
+def test_a_line_ends_where_a_draw_has_no_value():
+    frame = make_courses()
+    frame.loc[(frame["draw"] == 1) & (frame["epoch"] > 1), "accuracy"] = np.nan
+    figure = plot_courses(frame, {"accuracy": "right"}, CONDITIONS)
+    assert figure.axes[1].lines[0].get_xdata().tolist() == [0, 1]
+
+
 def test_a_condition_keeps_its_colour():
     frame = make_courses()
     both = plot_courses(frame, {"accuracy": "right"}, CONDITIONS)
     alone = plot_courses(frame[frame["condition"] == "three"], {"accuracy": "right"}, CONDITIONS)
     assert both.axes[1].lines[1].get_color() == alone.axes[1].lines[0].get_color()
     names = [text.get_text() for text in alone.legends[0].get_texts()]
-    assert names == ["three"]
+    assert names == ["third"]
 
 
 def test_areas_fill_the_panel():

@@ -6,6 +6,7 @@ from sentigeo.cluster import find_clusters
 from sentigeo.deep_study import CONDITIONS, DeepStudy
 from sentigeo.embed import embed_texts
 from sentigeo.encoder import load_encoder
+from sentigeo.errors import UserError
 from sentigeo.profile import load_profile
 from sentigeo.store import Store
 from sentigeo.text_sets import TextSet
@@ -23,10 +24,10 @@ def texts():
     )
 
 
-def make_study(texts, folder, store, **changes):
-    small = {"deep_epochs": 3, "deep_batch_size": 8, "deep_seeds": 2, "deep_tokens": 16}
+def make_study(texts, folder, store, seed=0, **changes):
+    small = {"deep_epochs": 3, "deep_batch_size": 8, "deep_tokens": 16}
     profile = load_profile("quick", model=str(folder), **small | changes)
-    return DeepStudy(texts, load_encoder(str(folder)), profile, store)
+    return DeepStudy(texts, load_encoder(str(folder)), profile, store, seed)
 
 
 @pytest.fixture(scope="module")
@@ -39,24 +40,25 @@ def runs(study):
     return study.runs()
 
 
-def test_every_condition_and_seed(study, runs):
-    assert {(run.condition, run.seed) for run in runs} == {
-        (name, seed) for name in CONDITIONS for seed in (0, 1)
-    }
+def test_every_condition(study, runs):
+    assert [run.condition for run in runs] == list(CONDITIONS)
     for run in runs:
         epochs = 1 if run.condition == "mlm" else 3
         assert len(run.course.members) == epochs + 1
         assert run.vectors.shape == (24, 32)
         masked = CONDITIONS[run.condition].masked
         assert np.isfinite(run.course.masked[1:]).all() == masked
-        assert run.course.members[0] == study.first_clusters[run.seed].members.tolist()
+        assert run.course.members[0] == study.first_clusters.members.tolist()
 
 
-def test_conditions_and_seeds_differ(runs):
-    found = {(run.condition, run.seed): run.vectors for run in runs}
-    assert not np.allclose(found["kl", 0], found["kl", 1])
-    assert not np.allclose(found["kl", 0], found["kl_mlm", 0])
-    assert not np.allclose(found["kl", 0], found["kl_unbalanced", 0])
+def test_conditions_and_seeds_differ(study, runs, texts, tiny_bert):
+    found = {run.condition: run.vectors for run in runs}
+    assert not np.allclose(found["kl"], found["kl_mlm"])
+    assert not np.allclose(found["kl"], found["kl_unbalanced"])
+    assert not np.allclose(found["kl_mlm"], found["kl_mlm_unbalanced"])
+    other = make_study(texts, tiny_bert, study.store, seed=1).runs()
+    assert not np.allclose(found["kl"], next(r.vectors for r in other if r.condition == "kl"))
+    assert not any(run.kept for run in other)
 
 
 def test_runs_are_read_from_the_cache(study, runs, texts, tiny_bert, monkeypatch):
@@ -86,8 +88,8 @@ def test_the_head_was_warmed_up(study, runs):
 
 
 def test_the_kept_encoder_gives_the_vectors_of_its_run(study, runs):
-    (kept,) = [run for run in runs if (run.folder / "config.json").is_file()]
-    assert (kept.condition, kept.seed) == deep_study.KEPT
+    (kept,) = [run for run in runs if run.kept]
+    assert kept.condition == deep_study.KEPT
     encoder = load_encoder(str(kept.folder))
     vectors = embed_texts(study.texts.texts, encoder, max_length=16)
     assert np.allclose(vectors, kept.vectors, atol=1e-4)
@@ -98,10 +100,11 @@ def test_the_kept_encoder_gives_the_vectors_of_its_run(study, runs):
 
 def test_another_architecture_and_all_layers(texts, tiny_distilbert, tiny_bert, tmp_path):
     for folder, layers in ((tiny_distilbert, 1), (tiny_bert, 9)):
-        small = {"deep_seeds": 1, "deep_epochs": 1, "deep_layers": layers}
+        small = {"deep_epochs": 1, "deep_layers": layers}
         study = make_study(texts, folder, Store(tmp_path / folder.name), **small)
         assert len(study.runs()) == len(CONDITIONS)
-        assert study.start.shape == (24, 32)
+        assert study.start().shape == (24, 32)
+        assert study.depth == min(layers, 2)
 
 
 def test_a_checkpoint_with_a_head_needs_no_warming(texts, tiny_bert, tmp_path):
@@ -113,6 +116,43 @@ def test_a_checkpoint_with_a_head_needs_no_warming(texts, tiny_bert, tmp_path):
     assert study.head_losses == []
 
 
-def test_k_means_starts_from_the_seed(study):
-    expected = find_clusters(study.start, 2, 1)
-    assert np.array_equal(study.first_clusters[1].centroids, expected.centroids)
+def test_k_means_starts_from_the_seed(texts, study, tiny_bert):
+    other = make_study(texts, tiny_bert, study.store, seed=1)
+    expected = find_clusters(study.start(), 2, 1)
+    assert np.array_equal(other.first_clusters.centroids, expected.centroids)
+
+
+def test_vectors_are_those_of_the_encoder(study, tiny_bert):
+    encoder = load_encoder(str(tiny_bert))
+    for pooling in ("cls", "mean"):
+        expected = embed_texts(study.texts.texts, encoder, pooling=pooling, max_length=16)
+        assert np.allclose(study.start(pooling), expected, atol=1e-6)
+
+
+def test_a_head_warmed_with_other_batches_is_another(texts, tiny_bert, study, runs):
+    other = make_study(texts, tiny_bert, study.store, deep_batch_size=24)
+    assert other.head_losses != study.head_losses
+
+
+def test_too_many_tokens_and_no_mask(texts, tiny_bert, tmp_path):
+    with pytest.raises(UserError, match="deep_tokens is 600, but the encoder reads at most 64"):
+        make_study(texts, tiny_bert, Store(tmp_path), deep_tokens=600)
+    encoder = load_encoder(str(tiny_bert))
+    encoder.tokenizer.mask_token = None
+    with pytest.raises(UserError, match="has no mask"):
+        DeepStudy(texts, encoder, load_profile("quick"), Store(tmp_path))
+
+
+def test_an_encoder_without_a_masked_language_model(texts, tiny_bert, tmp_path):
+    from transformers import CLIPTextConfig
+
+    encoder = load_encoder(str(tiny_bert))
+    encoder.model.config = CLIPTextConfig()
+    with pytest.raises(UserError, match="has no masked-language head"):
+        DeepStudy(texts, encoder, load_profile("quick"), Store(tmp_path))
+
+
+def test_more_clusters_than_different_texts(tiny_bert, tmp_path):
+    same = TextSet("toy", "Toy", ["cat"] * 6, np.arange(6) % 2, ["a", "b"])
+    with pytest.raises(UserError, match="k = 2 clusters are not possible"):
+        make_study(same, tiny_bert, Store(tmp_path)).runs()

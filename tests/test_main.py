@@ -50,11 +50,16 @@ def test_paths_among_the_overrides_are_those_of_the_caller(monkeypatch, tmp_path
     (tmp_path / "mine.csv").write_text("text,label")
     monkeypatch.chdir(tmp_path)
     seen = []
+    (tmp_path / "bbc_news").mkdir()  # whose name a set has
     monkeypatch.setattr("sentigeo.reviews.load_reviews", lambda profile: None)
+    monkeypatch.setattr("sentigeo.text_sets.load_text_sets", lambda profile: None)
     monkeypatch.setattr("sentigeo.report.run_report", lambda profile: seen.append(profile) or 1 / 0)
+    changes = "reviews=mine.csv model=a/b deep_sets=[bbc_news,mine.csv]"
     with pytest.raises(ZeroDivisionError):
-        main(["report", "--profile", "quick", "--set", "reviews=mine.csv model=a/b"])
-    assert (seen[0].reviews, seen[0].model) == (str(tmp_path / "mine.csv"), "a/b")
+        main(["report", "--profile", "quick", "--set", changes])
+    mine = str(tmp_path / "mine.csv")
+    assert (seen[0].reviews, seen[0].model) == (mine, "a/b")
+    assert seen[0].deep_sets == ["bbc_news", mine]
 
 
 @pytest.fixture(scope="module")

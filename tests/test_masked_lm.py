@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from transformers import BertForMaskedLM
+from transformers import BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
 
 from sentigeo.classifier import encoder_layers
+from sentigeo.deep_encoder import TopDeepEncoder
 from sentigeo.masked_lm import Decoder, attend_from_places, load_masked_lm
 
 
@@ -19,17 +20,28 @@ def with_head(tiny_bert, tmp_path_factory):
 
 
 def test_a_head_is_drawn_only_if_there_is_none(tiny_bert, with_head):
-    model, new = load_masked_lm(str(tiny_bert), None, seed=0)
-    again, _ = load_masked_lm(str(tiny_bert), None, seed=0)
-    other, _ = load_masked_lm(str(tiny_bert), None, seed=1)
+    model, new = load_masked_lm(str(tiny_bert), None)
+    again, _ = load_masked_lm(str(tiny_bert), None)
     assert new
-    weights = [m.cls.predictions.transform.dense.weight for m in (model, again, other)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
+    weights = [m.cls.predictions.transform.dense.weight for m in (model, again)]
+    assert torch.equal(*weights)
     assert not load_masked_lm(str(with_head), None)[1]
 
 
-@pytest.mark.parametrize("kind", ["with_head", "tiny_distilbert"])
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory):
+    """A tiny random RoBERTa with its masked-language head."""
+    folder = tmp_path_factory.mktemp("roberta")
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=30522, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    RobertaForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["with_head", "tiny_distilbert", "roberta"])
 def test_scores_are_those_of_the_whole_model(kind, request):
     folder, words = str(request.getfixturevalue(kind)), np.array([5, 100, 2000, 9999])
     whole, _ = load_masked_lm(folder, None)
@@ -60,3 +72,16 @@ def test_chosen_tokens_have_the_states_of_the_whole_layer(tiny_bert):
     expected = expected[0] if isinstance(expected, tuple) else expected
     assert torch.allclose(attend_from_places(layer, hidden, mask, chosen), expected[chosen],
                           atol=1e-5)  # fmt: skip
+
+
+def test_the_head_of_a_roberta_is_found(roberta):
+    model, new = load_masked_lm(str(roberta), None)
+    body = TopDeepEncoder(model, 1, np.ones((2, 32)), np.arange(50))
+    assert not new
+    mask, chosen = torch.ones(1, 4, dtype=torch.bool), torch.tensor([[False, True, True, False]])
+    states = torch.randn(1, 4, 32)
+    expected = model.lm_head(attend_from_places(encoder_layers(model)[1], states, mask, chosen))
+    assert torch.allclose(body.prepare(states, mask, chosen), expected)
+    head = body.train_parts({"head"})
+    assert {name.split(".")[1] for name in head if name != "decoder.bias"} == {"lm_head"}
+    assert not any(name.endswith("lm_head.bias") for name in head)

@@ -10,6 +10,7 @@ from sentigeo.stats import (
     half_samples,
     mcnemar,
     mean_over_runs,
+    mean_over_strata,
     mean_share,
     paired_difference,
     share,
@@ -160,3 +161,15 @@ def test_balanced_share_counts_groups_alike():
 
 def test_brief_estimates_break_before_the_interval_only():
     assert Estimate(0.5, 0.25, 0.75, 9).brief(".2f") == "0.50 [0.25,\u00a00.75]"
+
+
+def test_mean_over_strata_ignores_how_far_groups_lie_apart():
+    near = mean_over_strata(np.array([[0.4, 0.5, 0.6], [0.4, 0.5, 0.6]]))
+    far = mean_over_strata(np.array([[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]))
+    assert near.value == far.value == pytest.approx(0.5)
+    assert near.high - near.low == pytest.approx(far.high - far.low)
+    half = scipy_stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(6)
+    assert near.high - near.value == pytest.approx(half)
+    alone = mean_over_strata(np.array([[0.1], [0.3]]))
+    assert alone.value == pytest.approx(0.2)
+    assert np.isnan(alone.low)

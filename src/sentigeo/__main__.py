@@ -8,7 +8,7 @@ from typing import Any
 
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT, run_paths
-from sentigeo.profile import Profile, load_profile, parse_overrides
+from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile, load_profile, parse_overrides
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,9 +61,10 @@ def _train(options: argparse.Namespace) -> None:
     study = Study(load_reviews(profile), encoder, profile, store)
     results = study.results()
     study.tuned_vectors(pick_tuned(results))
-    sets = load_text_sets(profile)
-    clustered = [run for own in sets for run in DeepStudy(own, encoder, profile, store).runs()]
-    count = len(results) + len(clustered)
+    count = len(results)
+    for draws in load_text_sets(profile).values():
+        for seed, texts in enumerate(draws):
+            count += len(DeepStudy(texts, encoder, profile, store, seed).runs())
     print(f"{count} runs are in the cache; 'make report' reads them from there.")
 
 
@@ -82,13 +83,14 @@ def _load_profile(options: argparse.Namespace) -> Profile:
     overrides = parse_overrides(options.set)
     for key in {"reviews", "model", "deep_sets"} & overrides.keys():
         value = overrides[key]
-        overrides[key] = [*map(_locate, value)] if isinstance(value, list) else _locate(value)
+        overrides[key] = [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
     return load_profile(options.profile, **overrides)
 
 
-def _locate(value: Any) -> Any:
+def _absolute(value: Any) -> Any:
     """Return the whole path of a file or folder that is there, and anything else as it is."""
-    there = isinstance(value, str) and Path(value).expanduser().exists()
+    named = value in (PACKAGED, *BUILT_IN_SETS)  # whatever else is called so
+    there = not named and isinstance(value, str) and Path(value).expanduser().exists()
     return str(Path(value).expanduser().resolve()) if there else value
 
 

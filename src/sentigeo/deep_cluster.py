@@ -6,7 +6,7 @@ loss pulls texts towards surer clusters, a masked-language loss keeps the encode
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sentigeo.deep_encoder import DeepEncoder
+from sentigeo.deep_recipe import Course, DeepRecipe
 from sentigeo.distributed import own_rows, take_step
 from sentigeo.masking import MaskedTexts
 from sentigeo.soft_clusters import divergence_loss, sharpen
@@ -31,74 +32,8 @@ from sentigeo.training_state import (
 from sentigeo.trunk import Trunk, make_batch
 
 EVALUATION_TOKENS = 6144
+SILHOUETTES = 2000  # texts behind a mean silhouette, which compares each with all others
 SAVE_EVERY = 5  # epochs, which are short
-
-
-@dataclass(frozen=True)
-class DeepRecipe:
-    """How encoder and clusters are trained together.
-
-    Attributes:
-        epochs: Times every text is seen; the targets are computed anew before each.
-        learning_rate: Highest rate, after a linear warm-up; it does not fall again.
-        batch_size: Texts of a step.
-        clustering: Weight of the clustering loss.
-        masked: Weight of the masked-language loss.
-        balance: Whether targets are divided by the size of clusters.
-        masked_share: Share of a step's texts whose hidden tokens are guessed: guessing costs far
-            more than clustering, and a part of the texts stands for all.
-        tolerance: Training stops, once the warm-up is over, when fewer texts than this share change
-            their cluster in an epoch.
-        seed: Draws the order.
-        weight_decay: AdamW's.
-        warmup: Epochs in which the rate rises.
-        clip: Largest norm of a gradient.
-    """
-
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    clustering: float
-    masked: float
-    balance: bool = True
-    masked_share: float = 1.0
-    tolerance: float = 0.0
-    seed: int = 0
-    weight_decay: float = 0.01
-    warmup: float = 1.0
-    clip: float = 1.0
-
-    @property
-    def parts(self) -> set[str]:
-        """What of an encoder has a loss to follow."""
-        used = {"layers": True, "centroids": self.clustering > 0, "head": self.masked > 0}
-        return {part for part, trained in used.items() if trained}
-
-
-@dataclass
-class Course:
-    """What training looked like whenever targets were computed, first of all before it.
-
-    Attributes:
-        members: The cluster of each of n texts.
-        surety: Mean share of a text in its own cluster.
-        silhouette: Mean silhouette of the texts; none (NaN) while all are in one cluster.
-        clustering: Mean clustering loss of the epoch before; NaN if there was none.
-        masked: Mean masked-language loss of the epoch before.
-    """
-
-    members: list[list[int]] = field(default_factory=list)
-    surety: list[float] = field(default_factory=list)
-    silhouette: list[float] = field(default_factory=list)
-    clustering: list[float] = field(default_factory=list)
-    masked: list[float] = field(default_factory=list)
-
-    @property
-    def changed(self) -> float:
-        """Share of texts whose cluster is not what it was the time before."""
-        if len(self.members) < 2:
-            return 1.0
-        return float(np.mean(np.array(self.members[-1]) != np.array(self.members[-2])))
 
 
 @dataclass(frozen=True)
@@ -226,7 +161,8 @@ def _refresh(
         shares = body.assign(vectors)
     surest, members = shares.max(dim=1)
     several = 2 <= len(members.unique()) < len(members)
-    spread = silhouette_score(vectors.cpu(), members.cpu()) if several else float("nan")
+    some = {"sample_size": min(SILHOUETTES, len(members)), "random_state": 0}
+    spread = silhouette_score(vectors.cpu(), members.cpu(), **some) if several else float("nan")
     course.members.append(members.tolist())
     course.surety.append(float(surest.mean()))
     course.silhouette.append(float(spread))
@@ -250,7 +186,7 @@ def _train_epoch(
     batches = token_batches(np.arange(len(lengths)), lengths, budget, recipe.batch_size, rng)
     sums: dict[str, float] = {}
     for step, batch in enumerate(batches):
-        _set_rate(optimizer, recipe, epoch + step / len(batches))
+        _set_rate(optimizer, recipe, epoch + (step + 1) / len(batches))
         guessed = rng.permutation(batch)[: math.ceil(recipe.masked_share * len(batch))]
         losses = _losses(model, work, batch, guessed, accelerator)
         total = sum(getattr(recipe, name) * loss for name, loss in losses.items())

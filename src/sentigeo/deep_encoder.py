@@ -34,10 +34,6 @@ class DeepEncoder(nn.Module):
         self.model, self.alpha = model.eval(), alpha
         self.centroids = nn.Parameter(torch.tensor(centroids, dtype=torch.float32))
 
-    def move_centroids(self, centroids: np.ndarray) -> None:
-        """Let clusters begin at other (k, d) centroids."""
-        self.centroids.data = torch.tensor(centroids, dtype=torch.float32)
-
     def train_parts(self, parts: set[str]) -> dict[str, nn.Parameter]:
         """Let some of `layers`, `head` and `centroids` be trained; return their weights by name."""
         below = {id(weight) for weight in self.model.base_model.parameters()}

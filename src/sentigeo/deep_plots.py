@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,15 +14,16 @@ from sentigeo.plots import PAGE_WIDTH, PALETTE
 
 
 def plot_courses(
-    frame: pd.DataFrame, measures: dict[str, str], conditions: Sequence[str]
+    frame: pd.DataFrame, measures: dict[str, str], conditions: dict[str, str]
 ) -> Figure:
     """Show measures over the epochs, a row a measure, a column a set, a line a condition.
 
     Args:
-        frame: Columns `set`, `condition`, `seed`, `epoch`, and the measures. Lines are means over
-            seeds, bands reach from the lowest to the highest of them.
+        frame: Columns `set`, `condition`, `draw`, `epoch`, and the measures. Lines are means over
+            draws and end where one of them has no value; bands are their range.
         measures: What to call each measure.
-        conditions: All conditions there are, so that each has its colour in every figure.
+        conditions: What to call each condition; all of them, so that each has its colour in every
+            figure.
     """
     sets = list(dict.fromkeys(frame["set"]))
     shown = {c: colour for c, colour in zip(conditions, cycle(PALETTE[1:]), strict=False)
@@ -33,11 +33,14 @@ def plot_courses(
         for axis, name in zip(axes[row], sets, strict=True):
             for condition, colour in shown.items():
                 own = frame[(frame["set"] == name) & (frame["condition"] == condition)]
-                _plot_course(axis, own.dropna(subset=measure).groupby("epoch")[measure], colour)
+                _plot_course(axis, own.pivot_table(measure, "epoch", "draw", dropna=False), colour)
             axis.set_title(name if row == 0 else "")
             axis.set_xlabel("epoch" if row == len(measures) - 1 else "")
         axes[row, 0].set_ylabel(title)
-    lines = [axes[0, 0].plot([], [], color=c, lw=1.8, label=name)[0] for name, c in shown.items()]
+    lines = [
+        axes[0, 0].plot([], [], color=c, lw=1.8, label=conditions[name])[0]
+        for name, c in shown.items()
+    ]
     figure.legend(handles=lines, loc="outside upper center", ncols=min(3, len(lines)))
     return figure
 
@@ -104,11 +107,12 @@ def plot_warming(losses: dict[str, list[float]]) -> Figure:
     return figure
 
 
-def _plot_course(axis: Axes, seeds: Any, colour: str) -> None:
-    """Draw the mean and the range of some seeds, grouped by epoch."""
-    mean = seeds.mean()
-    axis.plot(mean.index, mean, color=colour, lw=1.8)
-    axis.fill_between(mean.index, seeds.min(), seeds.max(), color=colour, alpha=0.2, lw=0)
+def _plot_course(axis: Axes, draws: pd.DataFrame, colour: str) -> None:
+    """Draw the mean and the range of some draws, a column each, over the epochs."""
+    draws = draws.dropna()
+    axis.plot(draws.index, draws.mean(axis=1), color=colour, lw=1.8)
+    low, high = draws.min(axis=1), draws.max(axis=1)
+    axis.fill_between(draws.index, low, high, color=colour, alpha=0.2, lw=0)
 
 
 def _grid(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:

@@ -8,9 +8,11 @@ from scipy.stats import entropy
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sentigeo.cluster import align_clusters, find_clusters
-from sentigeo.deep_cluster import Course
+from sentigeo.deep_recipe import Course
 from sentigeo.deep_study import CONDITIONS, DeepRun, DeepStudy
-from sentigeo.stats import Estimate, half_samples, mean_over_runs, mean_share
+
+LOST = 0.1  # of its even share: a cluster with fewer texts is lost
+SHUFFLES = 20  # random clusters behind the chance level
 
 
 def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, float]:
@@ -23,8 +25,9 @@ def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, 
 
     Returns:
         `accuracy` by optimal assignment, `nmi` (normalised mutual information), `ari` (adjusted
-        Rand index), `largest_share` (of the texts in the largest cluster), `entropy` of the sizes
-        in nats, and `effective`, the number of equally large clusters that has this entropy.
+        Rand index), `largest_share` and `smallest_share` of the texts in a cluster, `entropy` of
+        the sizes in nats, and `effective`, how many equally large clusters would have this entropy,
+        as a share of k.
     """
     sizes = np.bincount(members, minlength=k)
     spread = float(entropy(sizes))
@@ -33,122 +36,92 @@ def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, 
         "nmi": float(normalized_mutual_info_score(labels, members)),
         "ari": float(adjusted_rand_score(labels, members)),
         "largest_share": float(sizes.max() / sizes.sum()),
+        "smallest_share": float(sizes.min() / sizes.sum()),
         "entropy": spread,
-        "effective": float(np.exp(spread)),
+        "effective": float(np.exp(spread) / k),
     }
 
 
-def score_course(labels: np.ndarray, course: Course, k: int) -> pd.DataFrame:
-    """Measure clusters whenever targets were computed.
+def score_courses(runs: Sequence[DeepRun]) -> pd.DataFrame:
+    """Measure the clusters of runs before training and after each epoch.
 
     Returns:
-        A row for each epoch from 0: columns `epoch`, those of `score_members`, and `surety`,
-        `silhouette`, `clustering`, `masked` as in the course.
-    """
-    scores = [score_members(labels, np.array(members), k) for members in course.members]
-    frame = pd.DataFrame(scores)
-    frame.insert(0, "epoch", range(len(frame)))
-    for name in ("surety", "silhouette", "clustering", "masked"):
-        frame[name] = getattr(course, name)
-    return frame
-
-
-def score_runs(study: DeepStudy, runs: Sequence[DeepRun]) -> pd.DataFrame:
-    """Measure the clusters of every run whenever targets were computed.
-
-    Returns:
-        Columns `condition`, `seed`, and those of `score_course`.
+        Columns `set` (title), `draw`, `condition`, `epoch`, those of `score_members`, `lost`
+        (whether a cluster has less than a tenth of its even share), `changed` (share of the texts
+        whose cluster is another than the epoch before), and those of the course.
     """
     parts = []
     for run in runs:
-        frame = score_course(study.texts.labels, run.course, study.k)
-        frame.insert(0, "condition", run.condition)
-        frame.insert(1, "seed", run.seed)
-        parts.append(frame)
+        k, members = len(run.texts.classes), np.array(run.course.members)
+        frame = pd.DataFrame([score_members(run.texts.labels, own, k) for own in members])
+        frame["lost"] = frame["smallest_share"] < LOST / k
+        frame["changed"] = [np.nan, *(members[1:] != members[:-1]).mean(axis=1)]
+        for name in ("surety", "silhouette", "clustering", "masked"):
+            frame[name] = getattr(run.course, name)
+        frame["set"], frame["draw"], frame["condition"] = run.texts.title, run.draw, run.condition
+        parts.append(frame.assign(epoch=range(len(frame))))
     return pd.concat(parts, ignore_index=True)
 
 
-def final_members(study: DeepStudy, runs: Sequence[DeepRun]) -> dict[str, list[np.ndarray]]:
-    """Return the (n,) clusters that each condition ends with, for each seed.
+def score_ends(study: DeepStudy, runs: Sequence[DeepRun]) -> pd.DataFrame:
+    """Measure the clusters that every condition ends with.
 
-    `kmeans` are the clusters of the encoder as it is. Where there was no clustering loss, K-Means
-    finds clusters of the trained encoder.
+    Besides the runs: `kmeans` and `kmeans_mean` on the [CLS] and the mean vectors of the encoder as
+    it is, and `chance`, clusters as large as those of `kmeans` that are dealt at random. Where
+    there was no clustering loss, K-Means finds clusters of the trained encoder.
+
+    Returns:
+        Columns `set` (title), `draw`, `condition`, and those of `score_members`.
     """
-    found = {"kmeans": [own.members for own in study.first_clusters]}
+    k, labels, first = study.k, study.texts.labels, study.first_clusters.members
+    ends = {"kmeans": first}
+    ends["kmeans_mean"] = find_clusters(study.start("mean"), k, study.seed).members
     for run in runs:
-        members = np.array(run.course.members[-1])
+        ends[run.condition] = np.array(run.course.members[-1])
         if not CONDITIONS[run.condition].clustering:
-            members = find_clusters(run.vectors, study.k, run.seed).members
-        found.setdefault(run.condition, []).append(members)
-    return found
+            ends[run.condition] = find_clusters(run.vectors, k, study.seed).members
+    scores = {name: score_members(labels, members, k) for name, members in ends.items()}
+    rng = np.random.default_rng(study.seed)
+    dealt = [score_members(labels, rng.permutation(first), k) for _ in range(SHUFFLES)]
+    scores["chance"] = {name: float(np.mean([own[name] for own in dealt])) for name in dealt[0]}
+    frame = pd.DataFrame(scores).T.rename_axis("condition").reset_index()
+    return frame.assign(set=study.texts.title, draw=study.seed)
 
 
-def estimate_clusters(
-    labels: np.ndarray, members: Sequence[np.ndarray], k: int, resamples: int
-) -> dict[str, Estimate]:
-    """Estimate what clusters are like on average over seeds.
+def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
+    """Return how much a measure differs between two conditions, a row a set, a column a draw."""
+    own = ends.set_index("condition")
+    tables = [own.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
+    return tables[0] - tables[1]
+
+
+def lost_runs(courses: pd.DataFrame, condition: str) -> np.ndarray:
+    """Return whether each run of a condition lost a cluster at any time after the beginning."""
+    later = courses[(courses["condition"] == condition) & (courses["epoch"] > 0)]
+    return later.groupby(["set", "draw"])["lost"].any().to_numpy()
+
+
+def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """Find where training would stop if it ended once hardly any text changes its cluster.
 
     Args:
-        labels: (n,) true classes.
-        members: (n,) cluster of each text, for each seed.
-        k: Number of clusters.
-        resamples: Bootstrap resamples behind the interval of the accuracy.
+        courses: As `score_courses` returns them.
+        tolerance: Share of texts that may still change, from the second epoch on.
 
     Returns:
-        `accuracy` (interval over texts and seeds), `nmi` (over halves of the texts) and
-        `largest_share` (over seeds).
+        Columns `set`, `condition`, `stops` (epochs, draw by draw), `accuracy there` (of the draws
+        that stop) and `in the end`, both means.
     """
-
-    def mean_nmi(rows: np.ndarray) -> float:
-        return float(
-            np.mean([normalized_mutual_info_score(labels[rows], own[rows]) for own in members])
-        )
-
-    largest = [score_members(labels, own, k)["largest_share"] for own in members]
-    return {
-        "accuracy": mean_over_runs(right_texts(labels, members), resamples),
-        "nmi": half_samples(mean_nmi, len(labels)),
-        "largest_share": mean_share(largest),
-    }
-
-
-def right_texts(labels: np.ndarray, members: Sequence[np.ndarray]) -> np.ndarray:
-    """Return (seeds, n) truth values: which texts are in the cluster of their class."""
-    return np.stack([align_clusters(labels, own) == labels for own in members])
-
-
-def settling_epoch(course: Course, tolerance: float) -> int | None:
-    """Return the first epoch, after the first, that changes the cluster of hardly any text.
-
-    Args:
-        course: What training looked like.
-        tolerance: Share of texts that may still change.
-
-    Returns:
-        The epoch after which training could have stopped; none if it never settled.
-    """
-    members = np.array(course.members)
-    changed = (members[1:] != members[:-1]).mean(axis=1)
-    settled = np.flatnonzero(changed[1:] < tolerance)
-    return int(settled[0]) + 2 if len(settled) else None
-
-
-def is_degenerate(effective: np.ndarray) -> bool:
-    """Tell whether clusters degenerated.
-
-    They did if at any time fewer than half-way between one and as many effective clusters were left
-    as there were in the beginning.
-
-    Args:
-        effective: (epochs + 1,) effective clusters.
-    """
-    return bool(effective.min() < (effective[0] + 1) / 2)
-
-
-def largest_run(runs: Sequence[DeepRun], condition: str) -> DeepRun:
-    """Return the run of a condition that ends with the largest cluster."""
-    own = [run for run in runs if run.condition == condition]
-    return max(own, key=lambda run: np.bincount(run.course.members[-1]).max())
+    rows = []
+    for (title, condition), own in courses.groupby(["set", "condition"], sort=False):
+        quiet = own[(own["epoch"] > 1) & (own["changed"] < tolerance)]
+        stops = quiet.groupby("draw").first().reindex(own["draw"].unique())
+        told = ["never" if epoch != epoch else f"{epoch:.0f}" for epoch in stops["epoch"]]
+        row = {"set": title, "condition": condition, "stops": ", ".join(told)}
+        last = own[own["epoch"] == own["epoch"].max()]
+        means = {"accuracy there": stops["accuracy"].mean(), "in the end": last["accuracy"].mean()}
+        rows.append(row | means)
+    return pd.DataFrame(rows)
 
 
 def size_shares(course: Course, k: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The study of deep clustering: one set of texts, several conditions, several seeds."""
+"""The study of deep clustering: one draw of texts, several conditions."""
 
 import copy
 import json
@@ -9,18 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file, save_file
+from threadpoolctl import threadpool_limits
 
 from sentigeo import (
     classifier,
     cluster,
     deep_cluster,
     deep_encoder,
+    deep_recipe,
     distributed,
     layers,
     masked_lm,
@@ -30,14 +32,17 @@ from sentigeo import (
     training_state,
     trunk,
 )
+from sentigeo import extract as extract_module
 from sentigeo.cluster import Clusters, find_clusters
-from sentigeo.deep_cluster import Course, DeepRecipe, embed_all, train_clusters, warm_head
+from sentigeo.deep_cluster import embed_all, train_clusters, warm_head
 from sentigeo.deep_encoder import DeepEncoder, TopDeepEncoder
+from sentigeo.deep_recipe import Course, DeepRecipe
 from sentigeo.distributed import obtain
 from sentigeo.encoder import Encoder
+from sentigeo.errors import UserError
 from sentigeo.extract import extract
 from sentigeo.layers import BERT_LIKE
-from sentigeo.masked_lm import load_masked_lm
+from sentigeo.masked_lm import check_masked_lm, load_masked_lm
 from sentigeo.masking import MaskedTexts, mask_tokens
 from sentigeo.profile import Profile
 from sentigeo.progress import track
@@ -46,15 +51,16 @@ from sentigeo.text_sets import TextSet
 from sentigeo.tokens import TokenIds, encode_texts
 from sentigeo.training_state import forget_state
 from sentigeo.trunk import Trunk
-from sentigeo.vectors import Kind, Vectors
+from sentigeo.vectors import Kind, Pooling, Vectors
 
 CODE = (
-    classifier, cluster, deep_cluster, deep_encoder, distributed, layers, masked_lm, masking,
-    soft_clusters, tokens, training_state, trunk,
+    classifier, cluster, deep_cluster, deep_encoder, deep_recipe, distributed, extract_module,
+    layers, masked_lm, masking, soft_clusters, tokens, training_state, trunk,
 )  # fmt: skip
 
 
-class Condition(NamedTuple):
+@dataclass(frozen=True)
+class Condition:
     """What sets a condition apart.
 
     Attributes:
@@ -78,11 +84,11 @@ CONDITIONS = {
     "kl_unbalanced": Condition(balance=False),
 }
 HEAD = "head.safetensors"
-KEPT = ("kl_mlm", 0)  # the run whose encoder is kept
+KEPT = "kl_mlm"  # the run whose encoder is kept
 COPIES = 2  # of each text, with other tokens hidden
 MASKED_SHARE = 1 / 4  # of the texts of a step whose hidden tokens are guessed
 MASKED_COST = 2  # of a step with guesses, where one without is 1
-WARM_EPOCHS, WARM_RATE = 6, 1e-3  # of a new masked-language head
+WARM_EPOCHS, WARM_RATE = 4, 2e-3  # of a new masked-language head
 
 
 @dataclass(frozen=True)
@@ -90,44 +96,67 @@ class DeepRun:
     """A trained encoder with its clusters.
 
     Attributes:
+        texts: What was clustered.
+        draw: Which draw of its set that is.
         condition: One of `CONDITIONS`.
-        seed: Draws the order of texts and K-Means.
         course: What training looked like.
         vectors: (n, d) the texts' vectors in the end.
         folder: Where it is stored; a checkpoint if the run's encoder was kept.
     """
 
+    texts: TextSet
+    draw: int
     condition: str
-    seed: int
     course: Course
     vectors: np.ndarray
     folder: Path
 
+    @property
+    def kept(self) -> bool:
+        """Whether the folder is a checkpoint."""
+        return (self.folder / "config.json").is_file()
+
 
 class DeepStudy:
-    """Trains clusters of a set of texts under every condition, or reads them from the cache.
+    """Trains clusters of some texts under every condition, or reads them from the cache.
 
     Args:
         texts: What is clustered; training never sees the labels.
         encoder: What to start from.
-        profile: Says how long, how deep and with how many seeds.
+        profile: Says how long and how deep.
         store: Where results are kept.
+        seed: Draws the order of texts and K-Means; the first keeps an encoder.
+
+    Attributes:
+        depth: How many layers are trained.
     """
 
-    def __init__(self, texts: TextSet, encoder: Encoder, profile: Profile, store: Store) -> None:
+    def __init__(
+        self, texts: TextSet, encoder: Encoder, profile: Profile, store: Store, seed: int = 0
+    ) -> None:
         self.texts, self.encoder, self.profile, self.store = texts, encoder, profile, store
+        self.seed = seed
+        check_masked_lm(encoder)
+        if profile.deep_tokens > encoder.max_length:
+            raise UserError(
+                f"deep_tokens is {profile.deep_tokens}, but the encoder reads at most "
+                f"{encoder.max_length} tokens."
+            )
         self.tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "head")
-        self._depth = min(profile.deep_layers, encoder.layers)
-        bert_like = encoder.model.config.model_type in BERT_LIKE
-        self._has_trunk = bert_like and self._depth < encoder.layers
+        self.depth = min(profile.deep_layers, encoder.layers)
+        cut = encoder.model.config.model_type in BERT_LIKE and self.depth < encoder.layers
+        self._kept_layers = [encoder.layers - self.depth] if cut else []
+        warming = DeepRecipe(
+            WARM_EPOCHS, WARM_RATE, profile.deep_batch_size, clustering=0.0, masked=1.0
+        )
+        self._warming = warming
         self._key = {
-            "encoder": encoder.sha256,
-            "source": profile.model,
+            "encoder": [encoder.sha256, encoder.file_sha256, encoder.revision, profile.model],
+            "tokenizer": encoder.tokenizer_sha256,
             "texts": self.tokens.sha256,
-            "layers": self._depth,
-            "settings": [self.k, COPIES, WARM_EPOCHS, WARM_RATE],
+            "settings": [self.k, self.depth, seed, COPIES, asdict(warming)],
             "code": code_version(*CODE, sys.modules[__name__]),
-            "versions": package_versions("torch", "transformers"),
+            "versions": package_versions("torch", "transformers", "scikit-learn"),
         }
 
     @property
@@ -140,15 +169,14 @@ class DeepStudy:
         """Tokens to be guessed in all copies."""
         return sum(len(copy.places) for copy in self._copies)
 
-    @property
-    def start(self) -> np.ndarray:
-        """(n, d) [CLS] vectors of the encoder as it is."""
-        return self._entry[0].matrix()
+    def start(self, pooling: Pooling = "cls") -> np.ndarray:
+        """Return the (n, d) vectors of the last layer of the encoder as it is."""
+        return self._reading[0].matrix(-1, pooling)
 
     @cached_property
-    def first_clusters(self) -> list[Clusters]:
-        """K-Means clusters of the encoder as it is, for each seed."""
-        return [find_clusters(self.start, self.k, seed) for seed in range(self.profile.deep_seeds)]
+    def first_clusters(self) -> Clusters:
+        """K-Means clusters of the [CLS] vectors of the encoder as it is."""
+        return find_clusters(self.start(), self.k, self.seed)
 
     @property
     def head_losses(self) -> list[float]:
@@ -157,14 +185,15 @@ class DeepStudy:
         return [float(loss) for loss in found]
 
     def runs(self) -> list[DeepRun]:
-        """Return all runs, training those that are not in the cache."""
-        wanted = [(name, seed) for name in CONDITIONS for seed in range(self.profile.deep_seeds)]
-        missing = [run for run in wanted if not self.store.find("deep", self._run_key(*run))]
-        if missing:
-            self._train_all(missing)
-        return [self._read(*run) for run in wanted]
+        """Return the runs of all conditions, training those that are not in the cache."""
+        accelerator, names = Accelerator(), list(CONDITIONS)
+        if accelerator.num_processes == 1:  # several must all ask, whatever each of them finds
+            names = [name for name in names if not self.store.find("deep", self._run_key(name))]
+        if names:
+            self._train_all(names, accelerator)
+        return [self._read(name) for name in CONDITIONS]
 
-    def recipe(self, condition: str, seed: int) -> DeepRecipe:
+    def recipe(self, condition: str) -> DeepRecipe:
         """Return how a run is trained."""
         chosen = CONDITIONS[condition]
         return DeepRecipe(
@@ -175,70 +204,67 @@ class DeepStudy:
             masked=self.profile.deep_masked_weight * chosen.masked,
             balance=chosen.balance,
             masked_share=MASKED_SHARE,
-            seed=seed,
+            seed=self.seed,
         )
 
-    def _train_all(self, missing: list[tuple[str, int]]) -> None:
+    def _train_all(self, names: list[str], accelerator: Accelerator) -> None:
         """Train runs; on a CPU each core trains one of its own, which wastes less than sharing."""
-        accelerator = Accelerator()
-        base = self._load_body()  # and with it all that the cores share
-        costs = [MASKED_COST if CONDITIONS[name].masked else 1 for name, _ in missing]
-        jobs = [partial(self._obtain, *run, base, accelerator) for run in missing]
+        base = self._prepare()
+        costs = [MASKED_COST if CONDITIONS[name].masked else 1 for name in names]
+        jobs = [partial(self._obtain, name, base, accelerator) for name in names]
         if accelerator.num_processes == 1 and accelerator.device.type == "cpu":
             _run_on_cores(jobs, costs)
         else:
             for job in track(jobs, "clustering", costs):
                 job()
 
-    def _obtain(self, name: str, seed: int, base: DeepEncoder, accelerator: Accelerator) -> None:
-        """Train a run and store it."""
-        key = self._run_key(name, seed)
-        obtain(self.store, "deep", key, partial(self._train, name, seed, base), accelerator)
-        if accelerator.is_main_process:
-            forget_state(self.store.place("training", key))
-
-    def _train(self, name: str, seed: int, base: DeepEncoder, folder: Path) -> None:
-        """Train a run and write what came of it into a folder."""
-        body = copy.deepcopy(base)
-        body.move_centroids(self.first_clusters[seed].centroids)
-        state = self.store.place("training", self._run_key(name, seed))
-        course = train_clusters(body, self._entry[1], self._copies, self.recipe(name, seed), state)
-        vectors = embed_all(body, self._entry[1]).cpu().numpy()
-        np.save(folder / "vectors.npy", vectors, allow_pickle=False)
-        write_text(folder / "course.json", json.dumps(vars(course)))
-        if (name, seed) == KEPT:
-            body.model.base_model.save_pretrained(folder)
-            self.encoder.tokenizer.save_pretrained(folder)
-            centroids = body.centroids.detach().cpu().numpy()
-            np.save(folder / "centroids.npy", centroids, allow_pickle=False)
-
-    def _read(self, name: str, seed: int) -> DeepRun:
-        folder = self.store.place("deep", self._run_key(name, seed))
-        course = Course(**json.loads((folder / "course.json").read_text("utf-8")))
-        return DeepRun(name, seed, course, load_array(folder / "vectors.npy"), folder)
-
-    def _run_key(self, name: str, seed: int) -> dict[str, Any]:
-        """Return what a run depends on."""
-        return {
-            **self._key,
-            "recipe": asdict(self.recipe(name, seed)),
-            "kept": (name, seed) == KEPT,
-        }
-
-    def _load_body(self) -> DeepEncoder:
-        """Return the encoder with clusters and a warm head, as every run begins with it."""
+    def _prepare(self) -> DeepEncoder:
+        """Return the encoder that every run copies; and have ready all else that runs share."""
+        _ = self._source, self._copies, self.first_clusters
         body, _ = self._new_body()
         warm = self._head / HEAD
         if warm.is_file():
             body.load_state_dict(load_file(warm), strict=False)
         return body
 
+    def _obtain(self, name: str, base: DeepEncoder, accelerator: Accelerator) -> None:
+        """Train a run and store it."""
+        key = self._run_key(name)
+        obtain(self.store, "deep", key, partial(self._train, name, base), accelerator)
+        if accelerator.is_main_process:
+            forget_state(self.store.place("training", key))
+
+    def _train(self, name: str, base: DeepEncoder, folder: Path) -> None:
+        """Train a run and write what came of it into a folder."""
+        body = copy.deepcopy(base)
+        state = self.store.place("training", self._run_key(name))
+        course = train_clusters(body, self._source, self._copies, self.recipe(name), state)
+        vectors = embed_all(body, self._source).cpu().numpy()
+        np.save(folder / "vectors.npy", vectors, allow_pickle=False)
+        write_text(folder / "course.json", json.dumps(vars(course)))
+        if name == KEPT and self.seed == 0:
+            body.model.base_model.save_pretrained(folder)
+            self.encoder.tokenizer.save_pretrained(folder)
+            centroids = body.centroids.detach().cpu().numpy()
+            np.save(folder / "centroids.npy", centroids, allow_pickle=False)
+
+    def _read(self, name: str) -> DeepRun:
+        folder = self.store.place("deep", self._run_key(name))
+        course = Course(**json.loads((folder / "course.json").read_text("utf-8")))
+        return DeepRun(
+            self.texts, self.seed, name, course, load_array(folder / "vectors.npy"), folder
+        )
+
+    def _run_key(self, name: str) -> dict[str, Any]:
+        """Return what a run depends on."""
+        return {**self._key, "recipe": asdict(self.recipe(name))}
+
     def _new_body(self) -> tuple[DeepEncoder, bool]:
         """Return the encoder as it was loaded, and whether its head is new."""
         model, new = load_masked_lm(self.profile.model, self.profile.model_revision)
-        kind = TopDeepEncoder if self._has_trunk else DeepEncoder
-        words, centroids = self._copies[0].words, self.first_clusters[0].centroids
-        return kind(model, self._depth, centroids, words), new
+        kind = TopDeepEncoder if self._kept_layers else DeepEncoder
+        words, centroids = self._copies[0].words, self.first_clusters.centroids
+        return kind(model, self.depth, centroids, words), new
 
     @cached_property
     def _head(self) -> Path:
@@ -250,44 +276,44 @@ class DeepStudy:
         body, new = self._new_body()
         losses: list[float] = []
         if new:
-            recipe = DeepRecipe(
-                WARM_EPOCHS, WARM_RATE, self.profile.deep_batch_size, clustering=0.0, masked=1.0
-            )
-            losses = warm_head(body, self._copies, recipe)
-            head = {
-                name: weight.detach().cpu() for name, weight in body.train_parts({"head"}).items()
-            }
-            save_file(head, folder / "head.safetensors")
+            losses = warm_head(body, self._copies, self._warming)
+            head = body.train_parts({"head"})
+            save_file({n: weight.detach().cpu() for n, weight in head.items()}, folder / HEAD)
         write_text(folder / "losses.json", json.dumps(losses))
 
     @cached_property
-    def _entry(self) -> tuple[Vectors, TokenIds | Trunk]:
-        """The texts' vectors, and the texts as training takes them."""
-        return self._enter(self.tokens, [(self.encoder.layers, "cls")])
+    def _reading(self) -> tuple[Vectors, dict[float, Trunk]]:
+        """The texts' vectors and what training starts from, of one pass."""
+        top = self.encoder.layers
+        kinds: list[Kind] = [(top, "cls"), (top, "mean")]
+        return extract(self.tokens, self.encoder, self.store, kinds, self._kept_layers)
+
+    @property
+    def _source(self) -> TokenIds | Trunk:
+        """The texts, as training takes them."""
+        return next(iter(self._reading[1].values()), self.tokens)
 
     @cached_property
     def _copies(self) -> list[MaskedTexts]:
         """The texts with hidden tokens, as training takes them."""
         found = [mask_tokens(self.tokens, self.encoder.tokenizer, seed) for seed in range(COPIES)]
-        return [replace(copy, source=self._enter(copy.source, [])[1]) for copy in found]
-
-    def _enter(self, ids: Any, kinds: list[Kind]) -> tuple[Vectors, TokenIds | Trunk]:
-        """Run texts up to the layers that are trained, where that can be done once for all."""
-        layer = self.encoder.layers - self._depth
-        keep = [layer] if self._has_trunk else []
-        vectors, trunks = extract(ids, self.encoder, self.store, kinds, keep)
-        return vectors, trunks.get(layer, ids)
+        if not self._kept_layers:
+            return found
+        (layer,) = self._kept_layers
+        read = partial(extract, encoder=self.encoder, store=self.store, kinds=[], keep=[layer])
+        return [replace(copy, source=read(copy.source)[1][layer]) for copy in found]
 
 
 def _run_on_cores(jobs: Sequence[Callable[[], None]], costs: list[int]) -> None:
     """Run jobs with one thread each, as many at once as there are cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    workers = ThreadPoolExecutor(threads)
+    workers = ThreadPoolExecutor(min(threads, len(jobs)))
     try:
-        begun = [workers.submit(job) for job in jobs]
-        for job in track(begun, "clustering", costs):
-            job.result()
+        with threadpool_limits(1):
+            begun = [workers.submit(job) for job in jobs]
+            for job in track(begun, "clustering", costs):
+                job.result()
     finally:
         workers.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)

@@ -6,9 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModelForMaskedLM
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
 
 from sentigeo.classifier import load_with_head
+from sentigeo.encoder import Encoder
+from sentigeo.errors import UserError
 from sentigeo.layers import feed_forward
 
 
@@ -39,19 +41,29 @@ class Decoder(nn.Module):
         return functional.linear(states, self.embeddings, self.bias)
 
 
-def load_masked_lm(source: str, revision: str | None, seed: int = 0) -> tuple[Any, bool]:
+def load_masked_lm(source: str, revision: str | None) -> tuple[Any, bool]:
     """Load an encoder with its masked-language head.
 
     Args:
         source: `packaged`, the path of a model folder, or a hub id.
         revision: Commit, branch or tag of a hub model.
-        seed: Draws the head if the checkpoint holds none.
 
     Returns:
-        The model, and whether its head was drawn.
+        The model, and whether its head was drawn at random because the checkpoint holds none.
     """
-    model, drawn = load_with_head(AutoModelForMaskedLM, source, revision, seed)
+    model, drawn = load_with_head(AutoModelForMaskedLM, source, revision, seed=0)
     return model, bool(drawn)
+
+
+def check_masked_lm(encoder: Encoder) -> None:
+    """Refuse an encoder that cannot guess hidden tokens."""
+    if encoder.tokenizer.mask_token_id is None:
+        raise UserError(
+            f"The tokenizer of '{encoder.name}' has no mask, so no token can be hidden."
+        )
+    if type(encoder.model.config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        kind = encoder.model.config.model_type
+        raise UserError(f"'{encoder.name}' ({kind}) has no masked-language head in transformers.")
 
 
 def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class MaskedTexts:
     def ask(self, rows: np.ndarray, width: int) -> tuple[Tensor, Tensor]:
         """Return a (b, width) mask that is true at tokens to be guessed, and their (m,) answers.
 
-        Texts with nothing to guess are asked for their first token, and the answer does not count.
+        If no text has anything to guess, a token is asked for whose answer does not count.
         """
         chosen = torch.zeros(len(rows), width, dtype=torch.bool)
         if not self.count(rows):

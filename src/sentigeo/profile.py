@@ -14,6 +14,7 @@ from sentigeo.errors import UserError
 from sentigeo.paths import PROFILES
 
 PACKAGED = "packaged"
+BUILT_IN_SETS = ("rotten_tomatoes", "bbc_news", "reviews")  # of texts, for deep clustering
 
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
 Rate = Annotated[float, Field(gt=0, lt=1)]
@@ -67,14 +68,14 @@ class Profile(BaseModel):
         explained: Of these, sentences whose decision is taken apart.
         deep_sets: Sets of texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews` (as
             above), a file, or a hub data set.
-        deep_texts: Texts of each of them.
+        deep_texts: Texts of a draw, equally many of each class; fewer if there are not so many.
         deep_tokens: Token budget of a text there.
         deep_layers: Layers trained there.
         deep_epochs: Times every text is seen there.
         deep_batch_size: Texts of a training step there.
         deep_learning_rate: Learning rate there.
         deep_masked_weight: Weight of the masked-language loss there; the clustering loss has 1.
-        deep_seeds: How many times each condition is repeated there.
+        deep_draws: How many times texts are drawn there; every condition trains on each draw.
         seeds: How many times a random step is repeated.
         bootstrap_samples: Resamples behind each bootstrap interval.
         notebook_timeout: Seconds a single notebook may take.
@@ -119,7 +120,7 @@ class Profile(BaseModel):
     shot_draws: Positive
     sentences: Positive
     explained: Positive
-    deep_sets: Annotated[list[str], Field(min_length=1)]
+    deep_sets: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
     deep_texts: Annotated[int, Field(ge=10)]
     deep_tokens: Annotated[int, Field(ge=8)]
     deep_layers: Positive
@@ -127,7 +128,7 @@ class Profile(BaseModel):
     deep_batch_size: Positive
     deep_learning_rate: Rate
     deep_masked_weight: Annotated[float, Field(gt=0)]
-    deep_seeds: Positive
+    deep_draws: Positive
     seeds: Positive
     bootstrap_samples: Annotated[int, Field(ge=100)]
     notebook_timeout: Positive

@@ -104,6 +104,23 @@ def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Est
     return Estimate(mean, max(lowest, mean - half), min(1.0, mean + half), len(runs))
 
 
+def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
+    """Estimate the mean over fixed groups of repeated runs, with Student's interval.
+
+    Args:
+        values: (groups, runs) shares, or differences of shares. How far groups lie apart does not
+            widen the interval: it speaks of these groups, and of other runs.
+        lowest: As for `mean_share`.
+    """
+    groups, runs = values.shape
+    mean = float(values.mean())
+    if runs < 2:
+        return Estimate(mean, float("nan"), float("nan"), values.size)
+    error = np.sqrt(values.var(axis=1, ddof=1).mean() / values.size)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, groups * (runs - 1)) * error)
+    return Estimate(mean, max(lowest, mean - half), min(1.0, mean + half), values.size)
+
+
 def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = None) -> Estimate:
     """Estimate a share over cases and repeated runs, by resampling both.
 

@@ -8,20 +8,20 @@ import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.profile import PACKAGED, Profile
+from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile
 from sentigeo.reviews import clean_text, read_packaged, read_source
 from sentigeo.store import hash_json
 
-REVIEWS = "reviews"
+ROTTEN, BBC, REVIEWS = BUILT_IN_SETS
 BBC_SHA256 = "92bdf7bf4e6f46ee3c9fe8c3a849b43b7e61ae7ac87e714e8c86f1ce95c7318b"
 
 
 @dataclass(frozen=True)
 class TextSet:
-    """Texts and their classes, which only an evaluation looks at.
+    """A draw of texts and their classes, which only drawing and judging look at.
 
     Attributes:
-        name: Short name, for metrics and files.
+        name: Short name of the set, for metrics and files.
         title: What to call it.
         texts: n different texts.
         labels: (n,) class numbers.
@@ -35,40 +35,57 @@ class TextSet:
     classes: list[str]
 
 
-def load_text_sets(profile: Profile) -> list[TextSet]:
-    """Draw texts of every set that the profile names for deep clustering."""
-    sets = [load_text_set(source, profile) for source in profile.deep_sets]
-    names = [own.name for own in sets]
-    if len(set(names)) < len(names):
-        raise UserError(f"Two of the sets in 'deep_sets' have the same name: {', '.join(names)}.")
-    return sets
+def load_text_sets(profile: Profile) -> dict[str, list[TextSet]]:
+    """Return the draws of every set that the profile names for deep clustering, by title."""
+    draws = [draw_text_set(source, profile) for source in profile.deep_sets]
+    for names in ([own[0].name for own in draws], [own[0].title for own in draws]):
+        if len(set(names)) < len(names):
+            told = ", ".join(names)
+            raise UserError(f"Two sets in 'deep_sets' have one name ({told}): rename a file.")
+    return {own[0].title: own for own in draws}
 
 
-def load_text_set(source: str, profile: Profile) -> TextSet:
-    """Draw texts of a labelled set, the same number of each class as far as there are so many.
+def draw_text_set(source: str, profile: Profile) -> list[TextSet]:
+    """Draw texts of a labelled set several times, the same number of each class if there are.
+
+    Draws share no text unless there are too few. They begin with the last of the shuffled texts:
+    settings were tried out on the first of them.
 
     Args:
         source: `rotten_tomatoes`, `bbc_news`, `reviews` (those of the profile), the path of a file,
             or a hub data set; files and data sets have the profile's text and label columns.
-        profile: Says how many texts, and draws them.
+        profile: Says how many draws of how many texts.
     """
     rows, title, called = _read(source, profile)
     rows = rows.assign(text=[clean_text(text) for text in rows["text"]])
     rows = rows[rows["text"] != ""].drop_duplicates("text")
     values = list(called) or sorted(rows["label"].unique())
-    values = [value for value in values if (rows["label"] == value).any()]
-    if len(values) < 2:
-        raise UserError(f"{title} holds only one class; clusters are compared with two or more.")
-    most = max(1, profile.deep_texts // len(values))
-    texts, labels = list[str](), list[int]()
-    for number, value in enumerate(values):
-        own = rows.loc[rows["label"] == value, "text"]
-        drawn = own.sample(min(most, len(own)), random_state=profile.draw_seed)
-        texts += drawn.tolist()
-        labels += [number] * len(drawn)
+    shuffled = rows.sample(frac=1, random_state=profile.draw_seed)[::-1]
+    by_class = {v: shuffled.loc[shuffled["label"] == v, "text"].to_numpy() for v in values}
+    by_class = {value: texts for value, texts in by_class.items() if len(texts)}
+    if len(by_class) < 2:
+        column = f"{source}, column '{profile.label_column}'"
+        raise UserError(f"{column}: only one class; clusters are compared with two or more.")
     name = source if source == REVIEWS else Path(source).stem
-    classes = [called.get(value, value) for value in values]
-    return TextSet(name, title, texts, np.array(labels), classes)
+    classes = [called.get(value, value) for value in by_class]
+    most = profile.deep_texts // len(classes)
+    if most < 2:
+        raise UserError(
+            f"{source}, column '{profile.label_column}': {len(classes)} classes leave no two texts "
+            f"each of the {profile.deep_texts} that deep_texts allows."
+        )
+    draws = []
+    for number in range(profile.deep_draws):
+        parts = [_take(texts, number, most) for texts in by_class.values()]
+        labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        draws.append(TextSet(name, title, np.concatenate(parts).tolist(), labels, classes))
+    return draws
+
+
+def _take(texts: np.ndarray, draw: int, most: int) -> np.ndarray:
+    """Return a draw's part of some texts; after the last text the first comes again."""
+    count = min(most, len(texts))
+    return np.asarray(texts[np.arange(draw * count, (draw + 1) * count) % len(texts)])
 
 
 def read_bbc_news() -> pd.DataFrame:
@@ -89,13 +106,17 @@ def read_bbc_news() -> pd.DataFrame:
 
 def _read(source: str, profile: Profile) -> tuple[pd.DataFrame, str, dict[str, str]]:
     """Return all texts of a set with their labels, what to call it, and what to call its labels."""
-    if source == "rotten_tomatoes":
+    if source == ROTTEN:
         return read_packaged(source), "Rotten Tomatoes", {"0": "negative", "1": "positive"}
-    if source == "bbc_news":
+    if source == BBC:
         return read_bbc_news(), "BBC news", {}
     if source == REVIEWS:
         packaged = profile.reviews == PACKAGED
         title = "IMDB reviews" if packaged else Path(profile.reviews).stem
         return read_source(profile)[0], title, profile.labels
+    if source == PACKAGED:
+        raise UserError(
+            f"'{source}' is no set of texts: give {', '.join(BUILT_IN_SETS)}, or a file."
+        )
     other = profile.model_copy(update={"reviews": source, "reviews_revision": None})
     return read_source(other)[0], Path(source).stem, {}
