@@ -135,6 +135,7 @@ def test_another_architecture_runs_without_a_trunk(tiny_distilbert, tmp_path):
 
 def test_two_processes_share_the_study(tiny_bert, tmp_path):
     small = SMALL | {"headline_seeds": 1, "seeds": 1, "doses": "'[0, 8]'", "model": tiny_bert}
+    small |= {"deep_sets": "[bbc_news]", "deep_draws": 1, "deep_epochs": 2}
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
         "-m", "sentigeo", "train", "--profile", "quick",
@@ -145,7 +146,8 @@ def test_two_processes_share_the_study(tiny_bert, tmp_path):
         command, env=os.environ | changes, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.count("8 runs are in the cache") == 2
+    assert run.stdout.count("13 runs are in the cache") == 2
+    assert len(list((tmp_path / "deep").iterdir())) == 5
     folders = list((tmp_path / "finetune").iterdir())
     assert len(folders) == 8
     assert all((folder / "entry.json").is_file() for folder in folders)
