@@ -21,13 +21,24 @@ def write(path, kind):
         path.write_text(json.dumps(ROWS))
     elif kind == "jsonl":
         path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n")
+    elif kind == "csv with semicolons":
+        frame.to_csv(path, index=False, sep=";")
     else:
         frame.to_parquet(path)
     return path
 
 
 @pytest.mark.parametrize(
-    "kind", ["csv", "csv with byte order mark", "tsv", "json", "jsonl", "parquet"]
+    "kind",
+    [
+        "csv",
+        "csv with byte order mark",
+        "csv with semicolons",
+        "tsv",
+        "json",
+        "jsonl",
+        "parquet",
+    ],
 )
 def test_every_format_gives_the_same_rows(tmp_path, kind):
     path = write(tmp_path / f"reviews.{kind.split()[0]}", kind)
@@ -44,11 +55,8 @@ def test_every_format_gives_the_same_rows(tmp_path, kind):
         ("a.csv", b"text,label\na,b,c,d\ne,f\ng,h,i,j,k\n", "a.csv cannot be read"),
         ("a.csv", b"text,label\nGood film, really,1\n", "more fields in its rows"),
         ("a.csv", b"text,label\na,1,\nb,0,\n", "more fields in its rows"),
-        ("a.json", b'[{"text": "a"},\n {"text": }]', "a.json, line 2: not valid JSON"),
-        ("a.json", b'{"text": "a"}', "must hold a list of objects"),
-        ("a.json", b'["a", "b"]', "must hold a list of objects"),
-        ("a.jsonl", b'{"text": "a"}\n{"text"\n', "a.jsonl, line 2: not valid JSON"),
-        ("a.jsonl", b'{"text": "a"}\n"b"\n', "a.jsonl, line 2: not an object"),
+        ("a.csv", b"text,label\na,1\nb,0,0,0\n", "read: Expected 2 fields in line 3, saw 4."),
+        ("a.json", b"[" * 100_000, "a.json cannot be read: it is nested too deeply"),
         ("a.parquet", b"PAR1 no", "a.parquet cannot be read"),
         ("a.docx", b"", "has the ending '.docx'"),
     ],
@@ -61,6 +69,12 @@ def test_malformed_files_are_named(tmp_path, name, content, words):
     assert words in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_plain_text_is_one_text_a_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\r\n\ntwo\u2028half\nthree".encode())
+    assert read_table(path)["text"].tolist() == ["one", "", "two\u2028half", "three"]
 
 
 def test_missing_file(tmp_path):

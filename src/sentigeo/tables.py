@@ -1,18 +1,25 @@
 """Read a table of texts from a file, with errors that name file, column and row."""
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from sentigeo.errors import UserError
+from sentigeo.json_tables import read_json, read_json_lines
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSONL or Parquet file.
+    """Read a CSV, TSV, JSON, JSONL, Parquet or plain text file.
 
-    CSV and TSV cells stay text, so that "NA" or "123" is not taken for something else.
+    CSV and TSV cells stay text, so that "NA" or "123" is not taken for something else. Plain text
+    has one text a line. JSON can be a list of objects, a list of texts, an object of either, or
+    lists by name; where all this stands in a part of a larger object, the part with most entries is
+    read. Objects within rows become columns such as `review.text`.
+
+    Returns:
+        One row a text. Texts without a name are in the column `text`, the names of an object's
+        entries in `key`; `attrs["part"]` names the part that was read of a larger object.
 
     Raises:
         UserError: The file is missing, of an unknown kind, malformed, empty or not UTF-8.
@@ -28,8 +35,11 @@ def read_table(path: Path) -> pd.DataFrame:
     except UnicodeDecodeError:
         line = _undecodable_line(path.read_bytes())
         raise UserError(f"{path} is not UTF-8 text: see line {line}; save it as UTF-8.") from None
+    except RecursionError:
+        raise UserError(f"{path} cannot be read: it is nested too deeply.") from None
     except (ValueError, OSError) as error:
-        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise UserError(f"{path} cannot be read: {reason.rstrip('.')}.") from None
     if table.empty:
         raise UserError(f"{path} holds no rows.")
     return table
@@ -88,42 +98,27 @@ def _undecodable_line(content: bytes) -> int:
 
 
 def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
+    with path.open(encoding="utf-8-sig") as file:
+        names = file.readline()
+    if separator not in names and ";" in names:  # as spreadsheets write it in half of Europe
+        separator = ";"
     table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes what is too much as row names
         raise UserError(f"{path} has more fields in its rows than names in its first line.")
     return table
 
 
-def _read_json(path: Path) -> pd.DataFrame:
-    try:
-        rows = json.loads(path.read_text("utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"{path} must hold a list of objects, one a text.")
-    return pd.DataFrame(rows, dtype=object)
-
-
-def _read_json_lines(path: Path) -> pd.DataFrame:
-    rows = []
-    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: not an object.")
-        rows.append(row)
-    return pd.DataFrame(rows, dtype=object)
+def _read_text(path: Path) -> pd.DataFrame:
+    lines = path.read_text("utf-8-sig").split("\n")
+    return pd.DataFrame({"text": lines[:-1] if lines[-1] == "" else lines}, dtype=object)
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": lambda path: _read_delimited(path, ","),
     ".tsv": lambda path: _read_delimited(path, "\t"),
-    ".json": _read_json,
-    ".jsonl": _read_json_lines,
+    ".json": read_json,
+    ".jsonl": read_json_lines,
     ".parquet": pd.read_parquet,
+    ".txt": _read_text,
 }
 FILE_ENDINGS = tuple(_READERS)
