@@ -36,6 +36,14 @@ def profile_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook would show."""
+    outputs = []
+    monkeypatch.setattr("sentigeo.page.display", lambda value, **_: outputs.append(value))
+    return outputs
+
+
 @pytest.fixture(scope="session")
 def three_groups():
     """Three groups of 30, 20 and 10 points, far apart in five dimensions, and their labels."""

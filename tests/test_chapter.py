@@ -1,23 +1,13 @@
 import json
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from sentigeo import chapter as chapter_module
-from sentigeo.chapter import STAGE_VARIABLE, Chapter, excerpt, open_chapter
+from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
 from sentigeo.claims import Claim
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
 from sentigeo.stats import Estimate
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """What a notebook would show."""
-    outputs = []
-    monkeypatch.setattr(chapter_module, "display", lambda value, **_: outputs.append(value))
-    return outputs
 
 
 @pytest.fixture
@@ -57,22 +47,6 @@ def test_pages_are_saved_and_linked(chapter, shown):
     )
 
 
-def test_tables_escape_texts_and_are_the_same_each_time(chapter, shown):
-    frame = pd.DataFrame({"text": ['<script>alert(1)</script> & "so"'], "share": [0.12345]})
-    chapter.table(frame, "A table.", {"share": "{:.1%}"})
-    chapter.table(frame, "A table.", {"share": "{:.1%}"})
-    page = shown[0]["text/html"]
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;" in page
-    assert "12.3%" in page
-    assert shown[0] == shown[1]
-
-
-def test_empty_table_says_so(chapter, shown):
-    chapter.table(pd.DataFrame({"a": []}), "Nothing.")
-    assert "None" in shown[0].data
-
-
 def test_by_hand_nothing_published_is_touched(monkeypatch, shown):
     monkeypatch.delenv(STAGE_VARIABLE, raising=False)
     chapter = open_chapter("01_reviews", "laptop", {})
@@ -109,10 +83,3 @@ def test_arrays_are_left_for_the_chapters_after(chapter, quick, tmp_path):
     assert later.fetch("space").resolve() == folder
     with pytest.raises(UserError, match="No chapter has recorded 'nothing' yet"):
         later.fetch("nothing")
-
-
-def test_excerpt_ends_at_a_word_if_there_is_one():
-    assert excerpt("a short review") == "a short review"
-    assert excerpt("one two three four", 12) == "one two ..."
-    unspaced = "x" * 300
-    assert excerpt(unspaced, 20) == "x" * 16 + " ..."

@@ -3,21 +3,15 @@
 import json
 import os
 import platform
-from html import escape
 from importlib.metadata import version
-from io import BytesIO
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Literal
 
-import pandas as pd
-from IPython.display import Image, Markdown, display
 from matplotlib.figure import Figure
-from pandas.io.formats.style import Styler
-from PIL import Image as Picture
 
 from sentigeo.claims import Claim
 from sentigeo.errors import UserError
+from sentigeo.page import Page
 from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import Profile, load_profile
 from sentigeo.stats import Estimate
@@ -25,10 +19,9 @@ from sentigeo.store import Store, write_text
 
 STAGE_VARIABLE = "SENTIGEO_STAGE"
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
-FIGURE_DPI = 140
 
 
-class Chapter:
+class Chapter(Page):
     """One notebook's run.
 
     Attributes:
@@ -113,38 +106,16 @@ class Chapter:
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure as `figures/NN_name_<name>.png` and show that very file."""
         path = self.folder / "figures" / f"{self.name}_{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _save_png(figure, path)
         self._part["figures"].append({"file": path.name, "caption": caption})
         self._save()
-        display(Image(filename=str(path), alt=caption), metadata={"image/png": {"alt": caption}})
-        display(Markdown(f"*{caption}*"))
+        self.picture(figure, path, caption)
 
     def page(self, text: str, name: str, caption: str) -> None:
         """Save an interactive page as `figures/NN_name_<name>.html` and link to it."""
         path = self.folder / "figures" / f"{self.name}_{name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text)
         self._part["pages"].append({"file": path.name, "caption": caption})
         self._save()
-        link = f'<p><a href="../figures/{path.name}">{escape(caption)}</a></p>'
-        display({"text/html": link, "text/plain": f"{caption} (figures/{path.name})"}, raw=True)
-
-    def table(
-        self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None
-    ) -> None:
-        """Show a frame as a table; texts are escaped, numbers formatted by column."""
-        if frame.empty:
-            self.say(f"*{caption}* (None.)")
-            return
-        styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
-        styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
-        plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
-        display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
-
-    def say(self, text: str) -> None:
-        """Show a sentence whose numbers were computed."""
-        display(Markdown(text))
+        self.link(text, path, f"../figures/{path.name}", caption)
 
     def _look_up(self, kind: str, name: str) -> Any:
         """Return what an earlier chapter recorded under a name, in this run or the last report."""
@@ -158,20 +129,6 @@ class Chapter:
     def _save(self) -> None:
         text = json.dumps(self._part, indent=1, ensure_ascii=False, allow_nan=False)
         write_text(self.folder / "parts" / f"{self.name}.json", text)
-
-
-def _save_png(figure: Figure, path: Path) -> None:
-    """Save a figure with a palette of 256 colours, which makes it a third as large."""
-    drawn = BytesIO()
-    figure.savefig(drawn, dpi=FIGURE_DPI)
-    with Picture.open(drawn) as picture:
-        picture.convert("RGB").quantize(256).save(path, optimize=True)
-
-
-def excerpt(text: str, width: int = 160) -> str:
-    """Shorten a text to a width, at a word boundary if it has one."""
-    short = shorten(text, width, placeholder=" ...")
-    return short if len(short) > width // 2 or len(text) <= width else f"{text[: width - 4]} ..."
 
 
 def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:

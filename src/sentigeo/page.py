@@ -1,0 +1,58 @@
+"""What a notebook can show: sentences, tables, pictures, and links to interactive pages."""
+
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from textwrap import shorten
+
+import pandas as pd
+from IPython.display import Image, Markdown, display
+from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
+from PIL import Image as Picture
+
+from sentigeo.store import write_text
+
+FIGURE_DPI = 140
+
+
+class Page:
+    """Shows things in a notebook; files that are shown are saved first."""
+
+    def say(self, text: str) -> None:
+        """Show a sentence whose numbers were computed."""
+        display(Markdown(text))
+
+    def table(
+        self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None
+    ) -> None:
+        """Show a frame as a table; texts are escaped, numbers formatted by column."""
+        if frame.empty:
+            self.say(f"*{caption}* (None.)")
+            return
+        styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
+        styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
+        plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
+        display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
+
+    def picture(self, figure: Figure, path: Path, caption: str) -> None:
+        """Save a figure with a palette of 256 colours, a third as large, and show that file."""
+        drawn = BytesIO()
+        figure.savefig(drawn, dpi=FIGURE_DPI)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with Picture.open(drawn) as picture:
+            picture.convert("RGB").quantize(256).save(path, optimize=True)
+        display(Image(filename=str(path), alt=caption), metadata={"image/png": {"alt": caption}})
+        self.say(f"*{caption}*")
+
+    def link(self, text: str, path: Path, address: str, caption: str) -> None:
+        """Save an interactive page and show a link to it, which is an address from the notebook."""
+        write_text(path, text)
+        link = f'<p><a href="{address}">{escape(caption)}</a></p>'
+        display({"text/html": link, "text/plain": f"{caption} ({address})"}, raw=True)
+
+
+def excerpt(text: str, width: int = 160) -> str:
+    """Shorten a text to a width, at a word boundary if it has one."""
+    short = shorten(text, width, placeholder=" ...")
+    return short if len(short) > width // 2 or len(text) <= width else f"{text[: width - 4]} ..."
