@@ -12,9 +12,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from sentigeo.errors import UserError
+from sentigeo.execute import check_parameters
 from sentigeo.paths import run_paths
 from sentigeo.profile import load_profile
-from sentigeo.report import COMPLETE, check_parameters, rebuild_site, run_report
+from sentigeo.report import COMPLETE, rebuild_site, run_report
 
 OPEN = """from sentigeo.chapter import open_chapter
 chapter = open_chapter("{name}", profile, overrides)"""

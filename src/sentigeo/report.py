@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,15 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
-
-import nbformat
-import papermill
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from papermill.exceptions import PapermillExecutionError
-
 from sentigeo.chapter import STAGE_VARIABLE, list_versions
 from sentigeo.errors import UserError
+from sentigeo.execute import check_parameters, environment, execute
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
 from sentigeo.progress import NOTE_VARIABLE, RunProgress
@@ -69,16 +62,6 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     return paths
 
 
-def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
-    """Refuse parameters that a notebook does not have, which papermill would only warn about."""
-    known = set(papermill.inspect_notebook(str(notebook)))
-    for name in parameters:
-        if name not in known:
-            raise UserError(
-                f"{notebook.name} has no parameter '{name}'; it has {', '.join(sorted(known))}."
-            )
-
-
 def _execute_all(
     sources: list[Path],
     parameters: dict[str, Any],
@@ -90,59 +73,17 @@ def _execute_all(
     seconds = {}
     note = paths.stage / "note"
     told = {STAGE_VARIABLE: str(paths.stage), NOTE_VARIABLE: str(note)}
-    with _environment(told), RunProgress(len(sources), note) as progress:
+    with environment(told), RunProgress(len(sources), note) as progress:
         for source in sources:
             began = time.monotonic()
             copy = paths.stage / "reports" / source.name
             try:
-                _execute(source, copy, parameters, profile.notebook_timeout, progress, root)
+                execute(source, copy, parameters, profile.notebook_timeout, progress, root)
             except UserError as error:
                 raise UserError(f"{error}\n{_keep_failed(copy, paths, root)}") from None
             seconds[source.stem] = round(time.monotonic() - began, 2)
             progress.finish(seconds[source.stem])
     return seconds
-
-
-def _execute(
-    source: Path,
-    copy: Path,
-    parameters: dict[str, Any],
-    timeout: int,
-    progress: RunProgress,
-    root: Path,
-) -> None:
-    """Execute one notebook and write its executed copy."""
-    deadline = time.monotonic() + timeout
-    progress.start(source.stem, len(nbformat.read(source, as_version=4).cells) + 1)
-    try:
-        papermill.execute_notebook(
-            str(source),
-            str(copy),
-            parameters,
-            kernel_name="python3",
-            cwd=str(root),
-            progress_bar=False,
-            record_timing=False,
-            extra_arguments=["--log-level=CRITICAL"],
-            timeout_func=lambda cell: max(1, int(deadline - time.monotonic())),
-            on_cell_start=lambda cell, cell_index: progress.cell(cell_index + 1),
-        )
-    except PapermillExecutionError as error:
-        raise UserError(_explain(source, error)) from None
-    except CellTimeoutError:
-        raise UserError(f"{source.name} took longer than its {timeout} seconds.") from None
-    except DeadKernelError:
-        raise UserError(f"{source.name}: the kernel died, perhaps out of memory.") from None
-    _tidy(copy)
-
-
-def _explain(source: Path, error: PapermillExecutionError) -> str:
-    """Name notebook, cell and error; show the traceback unless the error speaks for itself."""
-    head = f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
-    if error.ename == "UserError":
-        return f"{source.name}: {error.evalue}"
-    trace = papermill.exceptions.strip_color("\n".join(error.traceback))
-    return f"{trace}\n{head}"
 
 
 def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
@@ -152,17 +93,6 @@ def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
     paths.failed.mkdir(parents=True, exist_ok=True)
     kept = Path(shutil.copy(copy, paths.failed))
     return f"The notebook as far as it got: {kept.relative_to(root)}"
-
-
-def _tidy(copy: Path) -> None:
-    """Drop what differs between equal runs: timings, random cell ids, paths."""
-    notebook = nbformat.read(copy, as_version=4)
-    notebook.metadata.pop("papermill", None)
-    for cell in notebook.cells:
-        cell.metadata.pop("papermill", None)
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            cell.id = "injected-parameters"
-    write_text(copy, nbformat.writes(notebook) + "\n")
 
 
 def _merge(
@@ -233,17 +163,6 @@ def _list_outputs(stage: Path) -> str:
     """List a stage's figures and reports, relative to the stage, as JSON."""
     files = [path for name in ("figures", "reports") for path in (stage / name).rglob("*")]
     return json.dumps(sorted(str(path.relative_to(stage)) for path in files if path.is_file()))
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for the kernels that start within."""
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in values:
-            del os.environ[name]
 
 
 @contextmanager
