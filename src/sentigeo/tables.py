@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -66,7 +67,7 @@ def text_and_label(
     texts, labels = table[text_column], table[label_column]
     blank = [not isinstance(text, str) or not text.strip() for text in texts]
     refuse_rows(blank, f"{where}, column '{text_column}': empty or not text in")
-    names = [_label_name(label) for label in labels]
+    names = label_names(labels)
     refuse_rows([name == "" for name in names], f"{where}, column '{label_column}': no label in")
     return pd.DataFrame({"text": texts.to_list(), "label": names})
 
@@ -80,9 +81,18 @@ def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
         raise UserError(f"{complaint} row {shown}{more} (counted from 1 without a header).")
 
 
+def label_names(labels: Iterable[object]) -> list[str]:
+    """Name label values: `1`, `1.0` and `"1"` are one label, missing values have no name."""
+    return [_label_name(label) for label in labels]
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell is empty: None, NaN, NA or NaT."""
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+
+
 def _label_name(label: object) -> str:
-    """Name a label value: `1`, `1.0` and `"1"` are one label, missing values have no name."""
-    if label is None or label is pd.NA or label != label:
+    if is_missing(label):
         return ""
     if isinstance(label, float) and label.is_integer():
         label = int(label)
