@@ -88,7 +88,14 @@ def test_fewer_points_than_dimensions():
 )
 def test_what_cannot_be_mapped(groups, change, perplexity, message):
     with pytest.raises(UserError, match=message):
-        draw_maps(change(groups[0]), groups[2], [("pca", 0)], perplexity)
+        draw_maps(change(groups[0]), groups[2], [("umap", 0)], perplexity)
+
+
+def test_few_points_and_nothing_to_place():
+    vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
+    for drawn in draw_maps(vectors, vectors[:0], [("pca", 0), ("tsne", 0)], 1, jobs=1):
+        assert np.isfinite(drawn.fitted).all()
+        assert drawn.placed.shape == (0, 2)
 
 
 def test_held_out_points_that_are_no_numbers(groups):

@@ -33,6 +33,7 @@ from sentigeo.store import (
 )
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
+NOTHING = np.empty((0, 2), np.float32)  # where no vectors are to be placed
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ def draw_maps(
         perplexity: How many neighbours t-SNE takes into account.
         jobs: Maps drawn at the same time; as many as there are cores by default.
     """
-    _check(fitted, placed, perplexity)
-    draw = partial(draw_map, fitted, placed, perplexity=perplexity)
     methods, seeds = zip(*wanted, strict=True)
+    _check(fitted, placed, perplexity)
+    if "umap" in methods and len(fitted) <= NEIGHBOURS:
+        raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
+    draw = partial(draw_map, fitted, placed, perplexity=perplexity)
     jobs = min(jobs or cpu_count(), len(wanted))
     if jobs < 2:
         return map(draw, methods, seeds)
@@ -132,7 +135,7 @@ def _pca(
     fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
 ) -> tuple[np.ndarray, np.ndarray]:
     pca = PCA(2, svd_solver="covariance_eigh").fit(fitted)
-    return pca.transform(fitted), pca.transform(placed)
+    return pca.transform(fitted), pca.transform(placed) if len(placed) else NOTHING
 
 
 def _tsne(
@@ -145,7 +148,8 @@ def _tsne(
         perplexity=perplexity, random_state=seed, n_jobs=1, neighbors="exact",
         negative_gradient_method="bh", theta=0.7,
     ).fit(fitted)  # fmt: skip
-    return tsne, tsne.transform(placed, perplexity=min(5, perplexity))
+    near = min(5, perplexity)
+    return tsne, tsne.transform(placed, perplexity=near) if len(placed) else NOTHING
 
 
 def _umap(
@@ -156,7 +160,7 @@ def _umap(
     # Exact distances: the approximate search compiles for minutes before it begins.
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
     own = umap.fit_transform(pairwise_distances(fitted))
-    return own, umap.transform(pairwise_distances(placed, fitted))
+    return own, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NOTHING
 
 
 def largest_perplexity(points: int) -> int:
@@ -233,8 +237,6 @@ def _check(fitted: np.ndarray, placed: np.ndarray, perplexity: float) -> None:
             f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
             f"one from 1 to {most}."
         )
-    if len(fitted) <= NEIGHBOURS:
-        raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
 
 
 def _check_vectors(vectors: np.ndarray) -> None:
