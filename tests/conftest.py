@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -88,6 +89,29 @@ def tiny_distilbert(tiny_bert, tmp_path_factory):
     DistilBertModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The system's Chromium without a window; it logs what it says and what it requests."""
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("No browser: Chromium and chromedriver (Debian: chromium-driver) are missing")
+    options = ChromeOptions()
+    options.binary_location = program
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    for switch in ("headless=new", "disable-gpu", "disable-dev-shm-usage",
+                   "disable-background-networking", "no-first-run"):  # fmt: skip
+        options.add_argument(f"--{switch}")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    chrome = Chrome(options, Service(driver))
+    yield chrome
+    chrome.quit()
 
 
 def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,12 @@
 """A page of its own, complete without a network, to look through attention."""
 
 import base64
-import json
 from collections.abc import Sequence
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sentigeo.attention import Attention
-from sentigeo.paths import SITE_SOURCE
+from sentigeo.pages import fill_page
 
 STEPS = 255  # a weight is kept as one byte
 
@@ -33,11 +31,7 @@ def make_page(texts: Sequence[dict[str, Attention]], title: str) -> str:
             for versions in texts
         ],
     }
-    environment = Environment(
-        loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, autoescape=True
-    )
-    data = json.dumps(facts).replace("<", "\\u003c")  # no text may end the script
-    return environment.get_template("attention.html.jinja").render(title=title, data=data)
+    return fill_page("attention.html.jinja", title, facts)
 
 
 def pack_weights(weights: np.ndarray) -> str:
