@@ -36,12 +36,9 @@ class Page:
         display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
 
     def picture(self, figure: Figure, path: Path, caption: str) -> None:
-        """Save a figure with a palette of 256 colours, a third as large, and show that file."""
-        drawn = BytesIO()
-        figure.savefig(drawn, dpi=FIGURE_DPI)
+        """Save a figure and show that very file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with Picture.open(drawn) as picture:
-            picture.convert("RGB").quantize(256).save(path, optimize=True)
+        path.write_bytes(draw_png(figure))
         display(Image(filename=str(path), alt=caption), metadata={"image/png": {"alt": caption}})
         self.say(f"*{caption}*")
 
@@ -50,6 +47,15 @@ class Page:
         write_text(path, text)
         link = f'<p><a href="{address}">{escape(caption)}</a></p>'
         display({"text/html": link, "text/plain": f"{caption} ({address})"}, raw=True)
+
+
+def draw_png(figure: Figure) -> bytes:
+    """Draw a figure with a palette of 256 colours, which makes it a third as large."""
+    drawn, small = BytesIO(), BytesIO()
+    figure.savefig(drawn, dpi=FIGURE_DPI)
+    with Picture.open(drawn) as picture:
+        picture.convert("RGB").quantize(256).save(small, "PNG", optimize=True)
+    return small.getvalue()
 
 
 def excerpt(text: str, width: int = 160) -> str:

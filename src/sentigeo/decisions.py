@@ -1,0 +1,129 @@
+"""How texts are read, and what is decided about them: by a model's own head, or by a probe."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification
+from transformers.utils import cached_file
+
+from sentigeo.classifier import load_with_head
+from sentigeo.embed import embed_texts
+from sentigeo.encoder import Encoder, find_encoder
+from sentigeo.errors import UserError
+from sentigeo.probe import fit_probe
+from sentigeo.tokens import TokenIds, Truncation, encode_texts
+from sentigeo.trunk import make_batch
+from sentigeo.vectors import POOLINGS, Pooling
+
+SENTENCE_POOLING = "1_Pooling/config.json"  # as sentence-transformers saves it
+BATCH = 32
+LEARNT = 5_000  # texts that a probe learns from
+SMALL = 20  # texts of a group, of which a fifth would be too few
+
+Decide = Callable[[Sequence[str]], np.ndarray]  # texts to (n, classes) probabilities
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How texts become vectors.
+
+    Attributes:
+        encoder: The encoder.
+        pooling: How its last layer becomes one vector.
+        max_length: Token budget of a text.
+        truncation: What is kept of a longer text.
+    """
+
+    encoder: Encoder
+    pooling: Pooling
+    max_length: int
+    truncation: Truncation = "head+tail"
+
+    def tokens(self, texts: Sequence[str]) -> TokenIds:
+        """Cut texts into tokens, each within the budget."""
+        return encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
+
+    def vectors(self, texts: Sequence[str], **options: Any) -> np.ndarray:
+        """Return the (n, d) vectors of texts; options as for `embed_texts`."""
+        return embed_texts(
+            texts, self.encoder, pooling=self.pooling, max_length=self.max_length,
+            truncation=self.truncation, **options,
+        )  # fmt: skip
+
+
+def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling:
+    """Return the pooling that a person asked for, or for `auto` the one that suits an encoder.
+
+    A sentence encoder says how it was trained, a classifier was trained to be read at its first
+    token, and for any other the mean over tokens serves best.
+    """
+    for pooling in POOLINGS:
+        if pooling == wanted:
+            return pooling
+    if wanted != "auto":
+        raise UserError(f"There is no pooling '{wanted}': give {', '.join(POOLINGS)} or auto.")
+    return _saved_pooling(source, encoder.revision) or ("cls" if has_head(encoder) else "mean")
+
+
+def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
+    """Return the pooling that the folder of a sentence encoder names, if there is one."""
+    path = cached_file(
+        find_encoder(source)[0], SENTENCE_POOLING, revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )  # fmt: skip
+    facts = json.loads(Path(path).read_text("utf-8")) if path else {}
+    modes: dict[str, Pooling] = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+    named = [own for mode, own in modes.items() if facts.get(f"pooling_mode_{mode}")]
+    return named[0] if len(named) == 1 else None
+
+
+def has_head(encoder: Encoder) -> bool:
+    """Tell whether a model was saved as a classifier of texts."""
+    config = encoder.model.config
+    kinds = getattr(config, "architectures", None) or [""]
+    return "ForSequenceClassification" in kinds[0] and int(config.num_labels) > 1
+
+
+def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple[Decide, list[str]]:
+    """Return what a classifier's own head decides, and the names of its classes."""
+    model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed=0)
+    model.eval()
+
+    @torch.inference_mode()
+    def decide(texts: Sequence[str]) -> np.ndarray:
+        tokens = reading.tokens(texts)
+        found = []
+        for start in range(0, len(texts), BATCH):
+            ids, mask = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
+            found.append(model(ids, attention_mask=mask.long()).logits.softmax(dim=-1))
+        return np.asarray(torch.cat(found).numpy())
+
+    labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
+    return decide, [labels[number] for number in sorted(labels)]
+
+
+def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -> Decide:
+    """Return what logistic regression on (n, d) vectors of (n,) groups decides.
+
+    A fifth of them chooses its strength; all of them where a group is very small.
+    """
+    rows = np.random.default_rng(0).permutation(len(vectors))[:LEARNT]
+    some, own = vectors[rows], groups[rows]
+    rest = np.arange(len(rows)) >= len(rows) // 5
+    if np.unique(own, return_counts=True)[1].min() < SMALL:
+        probe = fit_probe(some, own, some, own)
+    else:
+        probe = fit_probe(some[rest], own[rest], some[~rest], own[~rest])
+
+    def decide(texts: Sequence[str]) -> np.ndarray:
+        found = np.zeros((len(texts), int(groups.max()) + 1))
+        found[:, probe.classes_] = probe.predict_proba(reading.vectors(texts))
+        return found
+
+    return decide

@@ -1,0 +1,157 @@
+"""Try a sentence: what is predicted, what is near, where it lies, which words decide."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from IPython.display import Image, display
+from sklearn.decomposition import PCA
+
+from sentigeo.attention import find_words
+from sentigeo.decisions import Decide, Reading
+from sentigeo.errors import UserError
+from sentigeo.neighbours import nearest_rows
+from sentigeo.own_plots import plot_place
+from sentigeo.page import Page, draw_png, excerpt
+
+MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
+SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found about a sentence.
+
+    Attributes:
+        probabilities: (classes,).
+        near: Columns `cosine`, `group`, `text`, nearest first.
+        place: (2,) on the map.
+        words: Columns `word`, `begin`, `end`, `pull`: how much the probability of the class
+            decided for falls when the word is taken out.
+    """
+
+    probabilities: np.ndarray
+    near: pd.DataFrame
+    place: np.ndarray
+    words: pd.DataFrame
+
+
+class Explorer:
+    """Shows what a model makes of sentences that a person types.
+
+    Args:
+        reading: How texts become vectors.
+        decide: Predicts classes of texts.
+        classes: Names of these classes.
+        texts: n known texts.
+        vectors: (n, d) their vectors.
+        groups: (n,) group of each, for colour.
+        names: Names of the groups.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        decide: Decide,
+        classes: Sequence[str],
+        *,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        groups: np.ndarray,
+        names: Sequence[str],
+    ) -> None:
+        self.reading, self.decide, self.classes = reading, decide, list(classes)
+        self.texts, self.vectors, self.groups, self.names = texts, vectors, groups, list(names)
+        self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
+        self._points = self._map.transform(vectors)
+
+    def look(self, sentence: str, neighbours: int = 5) -> Look:
+        """Return what there is to see about a sentence."""
+        if not sentence.strip():
+            raise UserError("Type a sentence: there is nothing to look at.")
+        vector = self.reading.vectors([sentence])[0]
+        rows, cosines = nearest_rows(vector, self.vectors, neighbours)
+        near = {
+            "cosine": cosines,
+            "group": [self.names[self.groups[row]] for row in rows],
+            "text": [excerpt(self.texts[row]) for row in rows],
+        }
+        probabilities, words = self._take_out(sentence)
+        place = self._map.transform(vector[None])[0]
+        return Look(probabilities, pd.DataFrame(near), place, words)
+
+    def show(self, sentence: str) -> None:
+        """Show what there is to see about a sentence."""
+        found = self.look(sentence)
+        best = int(found.probabilities.argmax())
+        page = Page()
+        page.say(
+            f"**{escape(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
+            "The words, by how much this probability falls without each (blue) or rises (orange):"
+        )
+        display({"text/html": _colour_words(sentence, found.words),
+                 "text/plain": _list_words(found.words)}, raw=True)  # fmt: skip
+        page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
+        figure = plot_place(self._points, self.groups, self.names, found.place)
+        display(Image(data=draw_png(figure), alt="The sentence among the known texts."))
+
+    def box(self) -> None:
+        """Show a text box if a notebook server runs this; a report has no one to type into it."""
+        if SERVED not in os.environ:
+            Page().say("In JupyterLab (`make lab`) a text box stands here; `show` does the same.")
+            return
+        from ipywidgets import Button, HBox, Output, Text
+
+        field = Text(placeholder="Type a sentence", layout={"width": "40em"})
+        button, output = Button(description="Look", button_style="primary"), Output()
+
+        def look(_: Any) -> None:
+            output.clear_output()
+            with output:
+                try:
+                    self.show(field.value)
+                except UserError as error:
+                    print(error)
+
+        button.on_click(look)
+        display(HBox([field, button]), output)
+
+    def _take_out(self, sentence: str) -> tuple[np.ndarray, pd.DataFrame]:
+        """Return the probabilities, and how much the largest falls without each word."""
+        spans = find_words(sentence)
+        pieces = [part for part in np.array_split(np.arange(len(spans)), MOST_PIECES) if len(part)]
+        places = [(spans[part[0]][0], spans[part[-1]][1]) for part in pieces]
+        without = [sentence[:begin] + sentence[end:] for begin, end in places]
+        whole, *others = self.decide([sentence, *without])
+        best = whole.argmax()
+        rows = [
+            (sentence[begin:end], begin, end, whole[best] - other[best])
+            for (begin, end), other in zip(places, others, strict=True)
+        ]
+        return whole, pd.DataFrame(rows, columns=["word", "begin", "end", "pull"])
+
+
+def _colour_words(sentence: str, words: pd.DataFrame) -> str:
+    """Return a sentence as HTML with a background behind each word."""
+    strongest = max(words["pull"].abs().max(), 1e-9) if len(words) else 1.0
+    parts, last = [], 0
+    for begin, end, pull in words[["begin", "end", "pull"]].itertuples(index=False):
+        colour = "0, 114, 178" if pull > 0 else "213, 94, 0"
+        style = f"background: rgba({colour}, {abs(pull) / strongest * 0.6:.2f})"
+        word = escape(sentence[begin:end])
+        parts += [
+            escape(sentence[last:begin]),
+            f'<span style="{style}" title="{pull:+.3f}">{word}</span>',
+        ]
+        last = end
+    return f'<p dir="auto">{"".join(parts)}{escape(sentence[last:])}</p>'
+
+
+def _list_words(words: pd.DataFrame) -> str:
+    return ", ".join(
+        f"{word} {pull:+.3f}" for word, pull in zip(words["word"], words["pull"], strict=True)
+    )

@@ -1,0 +1,136 @@
+"""The folder that receives what was found in a person's own texts: all of it or nothing."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from sentigeo.chapter import STAGE_VARIABLE
+from sentigeo.errors import UserError
+from sentigeo.page import Page
+from sentigeo.paths import ROOT
+from sentigeo.store import write_text
+
+NOTEBOOK = "your_texts.ipynb"
+UNFINISHED = ".unfinished"  # what a run writes to until it is complete
+FILES = {
+    "summary.md": "what was found, in short",
+    NOTEBOOK: "the executed notebook, with every step",
+    "map.html": "the interactive map: point at a text to read it, search, colour",
+    "rows.csv": "a row a text: cluster, distance from its centre, place on the maps",
+    "embeddings.npy": "the vectors, in the order of rows.csv",
+    "clusters.csv": "the clusters: how many texts, which keywords",
+    "keywords.csv": "the words that set each cluster apart, with their scores",
+    "representatives.csv": "the texts nearest to the middle of each cluster",
+    "choice_of_k.csv": "how well each number of clusters is found again",
+    "choice_of_k.png": "the same as a figure",
+    "clustering_pca.png": "the clusters on a map by principal components",
+    "clustering_tsne.png": "the clusters on a map by t-SNE",
+    "keywords.png": "the keywords as a figure",
+    "confusion.png": "clusters against labels",
+}
+
+
+class OwnFolder(Page):
+    """Where a notebook puts what it found; sentences are gathered into `summary.md`.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._summary: list[str] = []
+
+    def path(self, name: str) -> Path:
+        """Return where a file of `FILES` goes."""
+        if name not in FILES:
+            raise ValueError(f"{name} is not among the files of a run")
+        return self.folder / name
+
+    def conclude(self, text: str) -> None:
+        """Show a paragraph and put it into the summary."""
+        self.say(text)
+        self._summary.append(text)
+
+    def figure(self, figure: Figure, name: str, caption: str) -> None:
+        """Save a figure and show it."""
+        self.picture(figure, self.path(name), caption)
+
+    def frame(self, frame: pd.DataFrame, name: str) -> None:
+        """Save a table as CSV."""
+        frame.to_csv(self.path(name), index=False)
+
+    def array(self, array: np.ndarray, name: str) -> None:
+        """Save an array."""
+        np.save(self.path(name), array, allow_pickle=False)
+
+    def finish(self, title: str) -> None:
+        """Write the summary: all paragraphs in their order, and what each file holds."""
+        made = [name for name in FILES if (self.folder / name).is_file() or name == NOTEBOOK]
+        files = "\n".join(f"- `{name}`: {FILES[name]}" for name in made)
+        text = "\n\n".join([f"# {title}", *self._summary, "## Files", files])
+        write_text(self.path("summary.md"), f"{text}\n")
+        self.say(f"Files:\n\n{files}")
+
+
+def open_own_folder(by_hand: str) -> OwnFolder:
+    """Return the folder of a running `make texts`, or another one where a notebook runs by hand."""
+    folder = Path(os.environ.get(STAGE_VARIABLE, ROOT / Path(by_hand).expanduser()))
+    folder.mkdir(parents=True, exist_ok=True)
+    return OwnFolder(folder)
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    signs = "".join(
+        f"\\{sign}" if sign in "\\`*_[]#|~$" else sign for sign in " ".join(text.split())
+    )
+    return escape(signs, quote=False)
+
+
+@contextmanager
+def fill_folder(out: Path) -> Iterator[Path]:
+    """Hand out an empty folder; when all went well its files are moved to `out`, else removed.
+
+    Files of an earlier run are replaced or removed, whatever else is there is left alone. A run
+    that was killed leaves a hidden folder, which the next one removes.
+    """
+    existed = out.is_dir()
+    stage = out / UNFINISHED
+    try:
+        if existed and any(out.iterdir()) and not (out / NOTEBOOK).exists() and not stage.exists():
+            raise UserError(f"{out} holds other files: give a new or an empty folder.")
+        stage.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None
+    with (stage / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"Another run is writing to {out}.") from None
+        try:
+            for name in FILES:
+                (stage / name).unlink(missing_ok=True)
+            yield stage
+            _move(stage, out)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+            if not existed:
+                with suppress(OSError):  # it is not empty: the run was complete
+                    out.rmdir()
+
+
+def _move(stage: Path, out: Path) -> None:
+    for name in FILES:
+        if (stage / name).is_file():
+            (stage / name).replace(out / name)
+        else:
+            (out / name).unlink(missing_ok=True)

@@ -1,0 +1,165 @@
+"""Clusters, maps and keywords of a person's own texts, few or very many."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sentigeo.cluster import Clusters, find_clusters, pick_typical
+from sentigeo.errors import UserError
+from sentigeo.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
+from sentigeo.maps import largest_perplexity, load_maps
+from sentigeo.own_texts import OwnTexts
+from sentigeo.stability import possible_numbers, study_stability
+from sentigeo.store import Store
+
+STUDIED = 2_000  # texts that k is chosen with
+CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nearest
+MAPPED = 5_000  # texts that maps are drawn with; all others are placed into them
+PERPLEXITY = 30.0
+MOST_CLUSTERS = 50
+
+
+def read_k(k: Any, texts: OwnTexts) -> int | None:
+    """Return the number of clusters that a person asked for, or none for `auto`.
+
+    Raises:
+        UserError: It is no number, or more than there are different texts.
+    """
+    if str(k).strip().lower() == "auto":
+        return None
+    if not str(k).strip().isdecimal():
+        raise UserError(f"k is {k!r}: give a number from 2, or 'auto'.")
+    most = min(MOST_CLUSTERS, len(set(texts.clean)))
+    if not 2 <= int(k) <= most:
+        raise UserError(f"k = {k} clusters are not possible here: choose from 2 to {most}.")
+    return int(k)
+
+
+def study_own_k(vectors: np.ndarray) -> pd.DataFrame:
+    """Try numbers of clusters on some of the (n, d) vectors; see `study_stability`."""
+    some = vectors[_some_rows(len(vectors), STUDIED)]
+    return study_stability(some, possible_numbers(some))
+
+
+def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
+    """Find k clusters in some of the (n, d) vectors and put every one into the nearest."""
+    found = find_clusters(vectors[_some_rows(len(vectors), CLUSTERED)], k)
+    members = found.assign(vectors)
+    return Clusters(found.centroids, members, found.inertia)
+
+
+def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
+    """Return (n, 2) maps by name: drawn with some of the vectors, the others placed into them."""
+    seen = _some_rows(len(vectors), MAPPED)
+    others = np.setdiff1d(np.arange(len(vectors)), seen)
+    perplexity = min(PERPLEXITY, largest_perplexity(len(seen)))
+    wanted = {"PCA": ("pca", 0), "t-SNE": ("tsne", 0)}
+    drawn = load_maps(store, vectors[seen], vectors[others], list(wanted.values()), perplexity)
+    maps = {}
+    for name, own in zip(wanted, drawn, strict=True):
+        maps[name] = np.empty((len(vectors), 2), np.float32)
+        maps[name][seen], maps[name][others] = own.fitted, own.placed
+    return maps
+
+
+def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10) -> pd.DataFrame:
+    """List the words and pairs of words that set each cluster apart.
+
+    Returns:
+        Columns `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use
+        it); no rows where texts have too few words in common.
+    """
+    try:
+        terms = count_terms(texts.clean, least_texts(len(texts.clean)))
+    except UserError:
+        return pd.DataFrame({"cluster": [], "term": [], "score": [], "texts": []})
+    uses = terms.texts_by_cluster(members, k)
+    top = top_terms(keep_best(log_odds(uses)), terms.names, count)
+    places = {name: place for place, name in enumerate(terms.names)}
+    columns = top["term"].map(places).astype(int)
+    top["texts"] = uses[top["cluster"].astype(int), columns]
+    return top.assign(cluster=top["cluster"] + 1)
+
+
+def list_typical(
+    texts: OwnTexts, distances: np.ndarray, members: np.ndarray, count: int = 5
+) -> pd.DataFrame:
+    """List the texts nearest to the middle of each cluster, no text twice.
+
+    Args:
+        texts: n texts.
+        distances: (n, k) distances from the centroids.
+        members: (n,) cluster of each text.
+        count: How many of a cluster at most.
+
+    Returns:
+        Columns `cluster` (from 1), `row`, `distance`, `text`.
+    """
+    first = pd.Series(texts.clean).drop_duplicates().index.to_numpy()
+    rows = []
+    for cluster, nearest in pick_typical(distances[first], members[first], count).items():
+        for place in first[nearest]:
+            distance = distances[place, cluster]
+            rows.append((cluster + 1, texts.rows[place], distance, texts.texts[place]))
+    return pd.DataFrame(rows, columns=["cluster", "row", "distance", "text"])
+
+
+def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> pd.DataFrame:
+    """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; a row a cluster."""
+    sizes = np.bincount(members, minlength=k)
+    words = keywords.groupby("cluster")["term"].agg(", ".join)
+    return pd.DataFrame(
+        {
+            "cluster": np.arange(1, k + 1),
+            "texts": sizes,
+            "share": sizes / len(members),
+            "keywords": [words.get(cluster, "") for cluster in range(1, k + 1)],
+        }
+    )
+
+
+def list_rows(
+    texts: OwnTexts,
+    members: np.ndarray,
+    distances: np.ndarray,
+    maps: dict[str, np.ndarray],
+    answers: np.ndarray | None,
+) -> pd.DataFrame:
+    """Put what was found about every text side by side.
+
+    Args:
+        texts: n texts.
+        members: (n,) cluster of each.
+        distances: (n, k) distances from the centroids.
+        maps: (n, 2) points by map.
+        answers: (n,) class that each text's cluster stands for, if there are labels.
+
+    Returns:
+        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two a map, and
+        with labels `label`, `cluster_label`, `agrees`.
+    """
+    found: dict[str, Any] = {
+        "row": texts.rows,
+        "text": texts.texts,
+        "cluster": members + 1,
+        "distance": distances[np.arange(len(members)), members],
+    }
+    for name, points in maps.items():
+        short = name.lower().replace("-", "")
+        found |= {f"{short}_1": points[:, 0], f"{short}_2": points[:, 1]}
+    if texts.labels is not None and answers is not None:
+        names = np.array([*texts.classes, ""], dtype=object)
+        found |= {
+            "label": names[texts.labels],
+            "cluster_label": names[answers],
+            "agrees": answers == texts.labels,
+        }
+    return pd.DataFrame(found)
+
+
+def _some_rows(count: int, most: int) -> np.ndarray:
+    """Return all rows, or as many as allowed, drawn at random, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:most])
