@@ -154,10 +154,13 @@ class Reader:
         held = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
         self.tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
 
+    def touch(self, kind, *places):
+        fingers = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        self.tell("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+
     def tap(self, row):
-        x, y = self.place(row)
-        self.tell("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-        self.tell("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.touch("touchStart", self.place(row))
+        self.touch("touchEnd")
         self.wait()
 
     def colour(self, row):
@@ -355,6 +358,37 @@ def test_a_phone_needs_no_sideways_scrolling_and_taps_keep(reader):
     tip = reader.find("#tip").rect
     assert tip["x"] >= 0
     assert tip["x"] + tip["width"] <= 360
+
+
+def test_two_fingers_zoom(reader):
+    reader.open(make())
+    apart = reader.place(1)[0] - reader.place(2)[0]
+    reader.touch("touchStart", (300, 400), (400, 400))
+    for step in range(1, 6):
+        reader.touch("touchMove", (300 - 10 * step, 400), (400 + 10 * step, 400))
+    reader.touch("touchEnd")
+    reader.wait()
+    assert reader.place(1)[0] - reader.place(2)[0] == pytest.approx(2 * apart)
+    assert reader.all("#kept li") == []
+
+
+def test_points_travel_to_another_layout(reader):
+    reader.open(make())
+    reader.tell("Emulation.setEmulatedMedia", features=[])
+    path = reader.browser.execute_async_script("""
+        const found = [], select = document.querySelector("#layout"), begun = performance.now();
+        const watch = () => {
+          found.push(sentigeoMap.screenPosition(5)[0]);
+          if (performance.now() < begun + 1000) requestAnimationFrame(watch);
+          else arguments[0](found);
+        };
+        select.value = "1";
+        select.dispatchEvent(new Event("change"));
+        watch();""")
+    assert len(set(path)) > 3
+    assert path == sorted(path, reverse=True)
+    reader.point(5)
+    assert reader.text("#tip .text").startswith("Far")
 
 
 def test_dark_readers_get_a_dark_map_with_legible_points(reader):
