@@ -1,11 +1,13 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup report site test lint format bench lab lock clean
+.PHONY: help setup report texts site test lint format bench lab lock clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
 SET     ?=
 BIN     := .venv/bin
-export PROFILE SET
+MODEL   ?= packaged
+K       ?= auto
+export PROFILE SET INPUT MODEL K LABEL TEXT OUT
 
 help:  ## Show this help
 	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
@@ -28,6 +30,10 @@ setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do t
 
 report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
 	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET"
+
+texts: .venv/ready  ## Cluster and map your own texts: INPUT=FILE [MODEL= K= LABEL= TEXT= OUT=]
+	@test -n "$$INPUT" || { echo "Name your texts: make texts INPUT=response.json"; exit 1; }
+	@$(BIN)/sentigeo texts --model "$$MODEL" --k "$$K" --label "$$LABEL" --text "$$TEXT" --out "$$OUT" -- "$$INPUT"
 
 site: .venv/ready  ## Rebuild the HTML site from the last report
 	@$(BIN)/sentigeo site --profile "$$PROFILE" --set "$$SET"

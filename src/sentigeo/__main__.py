@@ -1,4 +1,4 @@
-"""The command line: `sentigeo report`, `site`, `train` and `bench`."""
+"""The command line: `sentigeo report`, `texts`, `site`, `train` and `bench`."""
 
 import argparse
 import sys
@@ -36,6 +36,26 @@ def _report(options: argparse.Namespace) -> None:
     load_text_sets(profile)
     paths = run_report(profile)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+
+
+def _texts(options: argparse.Namespace) -> None:
+    """Run the notebook for a person's own texts; paths are taken from where it was typed."""
+    from sentigeo.own_run import run_own_texts
+
+    source = Path(options.source).expanduser().resolve()
+    out = Path(options.out).expanduser() if options.out else ROOT / "build" / "texts" / source.stem
+    parameters = {
+        "source": str(source),
+        "text_field": options.text,
+        "label_field": options.label,
+        "model": _absolute(options.model),
+        "revision": options.revision or None,
+        "k": options.k,
+        "pooling": options.pooling,
+        "max_length": options.max_length,
+    }
+    run_own_texts(out.resolve(), parameters)
+    print(f"Written to {out}: begin with summary.md and map.html.")
 
 
 def _site(options: argparse.Namespace) -> None:
@@ -107,7 +127,23 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--profile", default="laptop", help="name or YAML file")
         command.add_argument("--set", default="", metavar="'KEY=VALUE ...'", help="keys to change")
         command.set_defaults(run=run)
+    _add_texts(commands)
     return parser
+
+
+def _add_texts(commands: Any) -> None:
+    """Add the command that takes a person's own texts; an empty option is one that is not given."""
+    command = commands.add_parser("texts", help="cluster and map your own texts")
+    command.add_argument("source", help="JSON, JSONL, CSV, TSV, Parquet, or text with one a line")
+    command.add_argument("--out", default="", help="folder (default: build/texts/<name>)")
+    command.add_argument("--text", default="", metavar="FIELD", help="where the texts are")
+    command.add_argument("--label", default="", metavar="FIELD", help="where labels are, if any")
+    command.add_argument("--model", default=PACKAGED, help="hub id or folder")
+    command.add_argument("--revision", default="", help="commit of a hub model")
+    command.add_argument("--k", default="auto", help="number of clusters, or auto")
+    command.add_argument("--pooling", default="auto", help="cls, mean, max or auto")
+    command.add_argument("--max-length", default=256, type=int, help="tokens of a text to read")
+    command.set_defaults(run=_texts)
 
 
 if __name__ == "__main__":

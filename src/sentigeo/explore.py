@@ -16,7 +16,7 @@ from sentigeo.decisions import Decide, Reading
 from sentigeo.errors import UserError
 from sentigeo.neighbours import nearest_rows
 from sentigeo.own_plots import plot_place
-from sentigeo.page import Page, draw_png, excerpt
+from sentigeo.page import Page, draw_png, excerpt, plain
 
 MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
 SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
@@ -90,7 +90,7 @@ class Explorer:
         best = int(found.probabilities.argmax())
         page = Page()
         page.say(
-            f"**{escape(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
+            f"**{plain(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
             "The words, by how much this probability falls without each (blue) or rises (orange):"
         )
         display({"text/html": _colour_words(sentence, found.words),

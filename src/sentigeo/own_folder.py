@@ -5,7 +5,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +57,10 @@ class OwnFolder(Page):
     def conclude(self, text: str) -> None:
         """Show a paragraph and put it into the summary."""
         self.say(text)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Put a paragraph into the summary."""
         self._summary.append(text)
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
@@ -86,14 +89,6 @@ def open_own_folder(by_hand: str) -> OwnFolder:
     folder = Path(os.environ.get(STAGE_VARIABLE, ROOT / Path(by_hand).expanduser()))
     folder.mkdir(parents=True, exist_ok=True)
     return OwnFolder(folder)
-
-
-def plain(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, on one line."""
-    signs = "".join(
-        f"\\{sign}" if sign in "\\`*_[]#|~$" else sign for sign in " ".join(text.split())
-    )
-    return escape(signs, quote=False)
 
 
 @contextmanager

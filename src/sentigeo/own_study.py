@@ -16,6 +16,7 @@ from sentigeo.store import Store
 STUDIED = 2_000  # texts that k is chosen with
 CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nearest
 MAPPED = 5_000  # texts that maps are drawn with; all others are placed into them
+SHOWN = 20_000  # texts on the interactive map
 PERPLEXITY = 30.0
 MOST_CLUSTERS = 50
 
@@ -38,20 +39,20 @@ def read_k(k: Any, texts: OwnTexts) -> int | None:
 
 def study_own_k(vectors: np.ndarray) -> pd.DataFrame:
     """Try numbers of clusters on some of the (n, d) vectors; see `study_stability`."""
-    some = vectors[_some_rows(len(vectors), STUDIED)]
+    some = vectors[some_rows(len(vectors), STUDIED)]
     return study_stability(some, possible_numbers(some))
 
 
 def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
     """Find k clusters in some of the (n, d) vectors and put every one into the nearest."""
-    found = find_clusters(vectors[_some_rows(len(vectors), CLUSTERED)], k)
+    found = find_clusters(vectors[some_rows(len(vectors), CLUSTERED)], k)
     members = found.assign(vectors)
     return Clusters(found.centroids, members, found.inertia)
 
 
 def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
     """Return (n, 2) maps by name: drawn with some of the vectors, the others placed into them."""
-    seen = _some_rows(len(vectors), MAPPED)
+    seen = some_rows(len(vectors), MAPPED)
     others = np.setdiff1d(np.arange(len(vectors)), seen)
     perplexity = min(PERPLEXITY, largest_perplexity(len(seen)))
     wanted = {"PCA": ("pca", 0), "t-SNE": ("tsne", 0)}
@@ -158,7 +159,7 @@ def list_rows(
     return pd.DataFrame(found)
 
 
-def _some_rows(count: int, most: int) -> np.ndarray:
+def some_rows(count: int, most: int) -> np.ndarray:
     """Return all rows, or as many as allowed, drawn at random, in order."""
     if count <= most:
         return np.arange(count)

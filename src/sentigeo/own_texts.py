@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from sentigeo.errors import UserError
+from sentigeo.paths import locate
 from sentigeo.reviews import clean_text
 from sentigeo.tables import is_missing, label_names, read_table, refuse_rows
 
@@ -21,6 +22,7 @@ class OwnTexts:
     """n texts of a file.
 
     Attributes:
+        name: Name of the file.
         rows: (n,) rows of the file that they stand in, counted from 1.
         texts: The texts as they are.
         clean: The texts without mark-up, as the encoder reads them.
@@ -29,6 +31,7 @@ class OwnTexts:
         notes: What was decided while reading, a sentence each.
     """
 
+    name: str
     rows: np.ndarray
     texts: list[str]
     clean: list[str]
@@ -37,11 +40,11 @@ class OwnTexts:
     notes: list[str]
 
 
-def read_own_texts(path: Path, text_field: str = "", label_field: str = "") -> OwnTexts:
+def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> OwnTexts:
     """Read a person's texts from a file of any kind that `read_table` knows.
 
     Args:
-        path: The file.
+        source: The file, from here or from the repository.
         text_field: Column of the texts; by default `text`, or the one with the longest texts.
         label_field: Column of the labels, if there are any.
 
@@ -49,6 +52,7 @@ def read_own_texts(path: Path, text_field: str = "", label_field: str = "") -> O
         UserError: There is no such field, a value is not text, all are empty or alike, one is too
             long, a label is missing, or the labels are no classes.
     """
+    path = locate(source) or Path(source)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a file of texts.")
     table = read_table(path)
@@ -67,6 +71,7 @@ def read_own_texts(path: Path, text_field: str = "", label_field: str = "") -> O
     if label_field:
         labels, classes = _number_labels(table[label_field], kept, f"{path}, '{label_field}'")
     return OwnTexts(
+        name=path.name,
         rows=kept + 1,
         texts=[texts[row] for row in kept],
         clean=[clean[row] for row in kept],

@@ -62,3 +62,11 @@ def excerpt(text: str, width: int = 160) -> str:
     """Shorten a text to a width, at a word boundary if it has one."""
     short = shorten(text, width, placeholder=" ...")
     return short if len(short) > width // 2 or len(text) <= width else f"{text[: width - 4]} ..."
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    signs = "".join(
+        f"\\{sign}" if sign in "\\`*_[]#|~$" else sign for sign in " ".join(text.split())
+    )
+    return escape(signs, quote=False)

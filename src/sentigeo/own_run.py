@@ -1,0 +1,39 @@
+"""Run the notebook for a person's own texts, from their file to a folder of results."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from sentigeo.chapter import STAGE_VARIABLE
+from sentigeo.execute import check_parameters, environment, execute
+from sentigeo.own_folder import NOTEBOOK, fill_folder
+from sentigeo.own_study import read_k
+from sentigeo.own_texts import read_own_texts
+from sentigeo.paths import NOTEBOOKS, ROOT
+from sentigeo.progress import NOTE_VARIABLE, RunProgress
+
+SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
+
+
+def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
+    """Execute `90_your_texts` and put what it makes into a folder, all of it or nothing.
+
+    Args:
+        out: The folder; it is made if need be.
+        parameters: Of the notebook.
+
+    Raises:
+        UserError: The texts, the model or the folder cannot be used.
+    """
+    check_parameters(SOURCE, parameters)
+    texts = read_own_texts(
+        parameters["source"], parameters["text_field"], parameters["label_field"]
+    )  # what is wrong with them is said before a kernel starts
+    read_k(parameters["k"], texts)
+    with fill_folder(out) as stage:
+        note = stage / "note"
+        told = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(note)}
+        with environment(told), RunProgress(1, note) as progress:
+            began = time.monotonic()
+            execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, ROOT)
+            progress.finish(time.monotonic() - began)
