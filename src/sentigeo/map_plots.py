@@ -39,7 +39,9 @@ def plot_maps(
     return figure
 
 
-def plot_points(axis: Axes, points: np.ndarray, groups: np.ndarray, colours: Sequence[str]) -> None:
+def plot_points(
+    axis: Axes, points: np.ndarray, groups: np.ndarray, colours: Sequence[str], size: float = 5.0
+) -> None:
     """Draw the points of a map, coloured by group; no group lies on top of another.
 
     Args:
@@ -47,10 +49,11 @@ def plot_points(axis: Axes, points: np.ndarray, groups: np.ndarray, colours: Seq
         points: (n, 2).
         groups: (n,) group of each point.
         colours: Colour of each group; they repeat if there are too few.
+        size: Area of a point.
     """
     order = np.random.default_rng(0).permutation(len(points))
     own = np.array(colours)[groups[order] % len(colours)]
-    axis.scatter(points[order, 0], points[order, 1], s=5, lw=0, alpha=0.6, c=own)
+    axis.scatter(points[order, 0], points[order, 1], s=size, lw=0, alpha=0.6, c=own)
     axis.set_xticks([])
     axis.set_yticks([])
     axis.set_aspect("equal", adjustable="datalim")

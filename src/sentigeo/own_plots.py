@@ -11,6 +11,7 @@ from matplotlib.patheffects import withStroke
 from sentigeo.cluster_plots import CLUSTER_COLOURS
 from sentigeo.colours import spread_colours
 from sentigeo.map_plots import plot_points
+from sentigeo.page import excerpt
 from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
 
 MOST_NAMED = 20  # groups that a legend can hold
@@ -29,7 +30,7 @@ def plot_groups(
     figure, axes = new_figure(5.2 if len(groups) == 1 else 4.6, columns=len(groups))
     for axis, (title, (own, names)) in zip(axes, groups.items(), strict=True):
         colours = group_colours(title, len(names))
-        plot_points(axis, points, own, colours)
+        plot_points(axis, points, own, colours, _point_size(len(points)))
         axis.set_title(f"by {title} (n = {len(points):,})")
         axis.set_xlabel(f"{method} 1")
         axis.set_ylabel(f"{method} 2")
@@ -54,7 +55,7 @@ def plot_place(
     figure = Figure(figsize=(PAGE_WIDTH * 0.7, 3.8), layout="constrained")
     axis = figure.subplots()
     colours = spread_colours(len(names), PALETTE)
-    plot_points(axis, points, groups, colours)
+    plot_points(axis, points, groups, colours, _point_size(len(points)))
     axis.plot(*place, "*", ms=17, color="black", mec="white", mew=1.2)
     axis.set_xlabel("PCA 1")
     axis.set_ylabel("PCA 2")
@@ -74,9 +75,9 @@ def plot_choice(study: pd.DataFrame, k: int) -> Figure:
     figure, (left, right) = new_figure(3.0, columns=2)
     left.errorbar(study["k"], study["stability"], yerr=study["error"], fmt="o-", ms=4, capsize=2.5,
                   color=PALETTE[2])  # fmt: skip
-    left.set_ylabel("stability (found again in the\nother half; 1 = the same, 0 = chance)")
+    left.set_ylabel("stability (0 = chance)")
     right.plot(study["k"], study["silhouette"], "o-", ms=4, color=PALETTE[3])
-    right.set_ylabel("silhouette (1 = well apart)")
+    right.set_ylabel("silhouette")
     for axis in (left, right):
         axis.axvline(k, color=GREY, ls="--", lw=1)
         axis.annotate(f"k = {k}", (k, 1), (4, -12), xycoords=("data", "axes fraction"),
@@ -89,6 +90,11 @@ def plot_choice(study: pd.DataFrame, k: int) -> Figure:
 def group_colours(title: str, count: int) -> list[str]:
     """Return a colour for each group: clusters never have the colours of labels."""
     return spread_colours(count, CLUSTER_COLOURS if title == "cluster" else PALETTE)
+
+
+def _point_size(count: int) -> float:
+    """Return the area of a point: a few are drawn large, very many small."""
+    return float(np.clip(6_000 / count, 2, 30))
 
 
 def _number_groups(axis: Axes, points: np.ndarray, groups: np.ndarray, count: int) -> None:
@@ -108,6 +114,6 @@ def _name_groups(
     """List groups and their sizes below a map."""
     sizes = np.bincount(groups, minlength=len(names))
     for name, colour, size in zip(names, colours, sizes, strict=True):
-        axis.scatter([], [], s=30, color=colour, label=f"{name} ({size:,})")
+        axis.scatter([], [], s=30, color=colour, label=f"{excerpt(name, 24)} ({size:,})")
     columns = 1 if len(names) == 1 else 2 if len(names) < 5 else 3
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=columns, fontsize="small")

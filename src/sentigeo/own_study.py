@@ -18,7 +18,7 @@ CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nea
 MAPPED = 5_000  # texts that maps are drawn with; all others are placed into them
 SHOWN = 20_000  # texts on the interactive map
 PERPLEXITY = 30.0
-MOST_CLUSTERS = 50
+MOST_CLUSTERS = 30
 
 
 def read_k(k: Any, texts: OwnTexts) -> int | None:

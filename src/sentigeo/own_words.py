@@ -47,9 +47,9 @@ def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
         asked: Whether a person asked for it.
         seen: Texts that were studied.
     """
-    tried = study.set_index("k")
+    tried: dict[int, float] = dict(zip(study["k"], study["stability"], strict=True))
     best = pick_stable(study)
-    stability, error = tried.loc[best, "stability"], tried.loc[best, "error"]
+    stability, error = tried[best], float(study.loc[study["k"] == best, "error"].iloc[0])
     if stability >= FOUND_AGAIN:
         trust = "these clusters are found again"
     elif stability >= PARTLY:
@@ -57,7 +57,7 @@ def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
     else:
         trust = "no clusters are found again, so take them for a cut through a cloud"
     why = "as asked for" if asked else "chosen by stability"
-    own = f" k = {k} has {tried.loc[k, 'stability']:.2f}." if k in tried.index and k != best else ""
+    own = f" k = {k} has {tried[k]:.2f}." if k in tried and k != best else ""
     return (
         f"**k = {k}**, {why}. Of the numbers tried, k = {best} is the largest that is as stable as "
         f"any, with {stability:.2f} (standard error {error:.2f}; 1 is the same groups in both "
