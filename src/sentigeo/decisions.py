@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import cached_file
 
@@ -15,7 +15,9 @@ from sentigeo.classifier import load_with_head
 from sentigeo.embed import embed_texts
 from sentigeo.encoder import Encoder, find_encoder
 from sentigeo.errors import UserError
+from sentigeo.layers import hidden_states, pool
 from sentigeo.probe import fit_probe
+from sentigeo.store import Store
 from sentigeo.tokens import TokenIds, Truncation, encode_texts
 from sentigeo.trunk import make_batch
 from sentigeo.vectors import POOLINGS, Pooling
@@ -48,12 +50,33 @@ class Reading:
         """Cut texts into tokens, each within the budget."""
         return encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
 
-    def vectors(self, texts: Sequence[str], **options: Any) -> np.ndarray:
-        """Return the (n, d) vectors of texts; options as for `embed_texts`."""
+    def vectors(self, texts: Sequence[str], store: Store) -> np.ndarray:
+        """Return the (n, d) vectors of many texts; what was read is kept in the store."""
         return embed_texts(
             texts, self.encoder, pooling=self.pooling, max_length=self.max_length,
-            truncation=self.truncation, **options,
+            truncation=self.truncation, store=store,
         )  # fmt: skip
+
+    def vectors_of_few(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the same for a few texts at once, without a store and a progress bar."""
+        model, top = self.encoder.model, self.encoder.layers
+
+        def read(ids: Tensor, mask: Tensor) -> Tensor:
+            *_, (_, states) = hidden_states(model, ids, mask, 0.0, top, False)
+            return pool(states, mask, self.pooling)
+
+        return self.in_batches(texts, read)
+
+    @torch.inference_mode()
+    def in_batches(
+        self, texts: Sequence[str], read: Callable[[Tensor, Tensor], Tensor]
+    ) -> np.ndarray:
+        """Return what a function of (b, w) token ids and their mask gives, a row a text."""
+        tokens, found = self.tokens(texts), []
+        for start in range(0, len(texts), BATCH):
+            batch = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
+            found.append(read(*(part.to(self.encoder.model.device) for part in batch)).cpu())
+        return np.asarray(torch.cat(found).numpy())
 
 
 def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling:
@@ -93,16 +116,14 @@ def has_head(encoder: Encoder) -> bool:
 def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple[Decide, list[str]]:
     """Return what a classifier's own head decides, and the names of its classes."""
     model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed=0)
-    model.eval()
+    model.eval().to(reading.encoder.model.device)
 
-    @torch.inference_mode()
+    def read(ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = model(ids, attention_mask=mask.long()).logits
+        return logits.softmax(dim=-1)
+
     def decide(texts: Sequence[str]) -> np.ndarray:
-        tokens = reading.tokens(texts)
-        found = []
-        for start in range(0, len(texts), BATCH):
-            ids, mask = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
-            found.append(model(ids, attention_mask=mask.long()).logits.softmax(dim=-1))
-        return np.asarray(torch.cat(found).numpy())
+        return reading.in_batches(texts, read)
 
     labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
     return decide, [labels[number] for number in sorted(labels)]
@@ -123,7 +144,7 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
 
     def decide(texts: Sequence[str]) -> np.ndarray:
         found = np.zeros((len(texts), int(groups.max()) + 1))
-        found[:, probe.classes_] = probe.predict_proba(reading.vectors(texts))
+        found[:, probe.classes_] = probe.predict_proba(reading.vectors_of_few(texts))
         return found
 
     return decide

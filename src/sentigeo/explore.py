@@ -73,7 +73,7 @@ class Explorer:
         """Return what there is to see about a sentence."""
         if not sentence.strip():
             raise UserError("Type a sentence: there is nothing to look at.")
-        vector = self.reading.vectors([sentence])[0]
+        vector = self.reading.vectors_of_few([sentence])[0]
         rows, cosines = nearest_rows(vector, self.vectors, neighbours)
         near = {
             "cosine": cosines,
