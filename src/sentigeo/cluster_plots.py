@@ -1,5 +1,6 @@
 """Figures of clusters, confusion matrices and keywords: an analysis in, a Figure out."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sentigeo.map_plots import plot_points
-from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
+from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, class_colours, new_figure
 
 # Paul Tol's muted scheme, which colour-blind readers can tell apart: a cluster is no label, so it
 # has none of the colours of the classes.
@@ -33,19 +34,22 @@ def plot_labels_and_clusters(
         clusters: (n,) cluster of each point, by time.
     """
     times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
-    figure = Figure(figsize=(PAGE_WIDTH, 1.2 + 2.1 * len(times)), layout="constrained")
+    k = 1 + max(int(own.max()) for own in clusters.values())
+    colours, cluster_colours = class_colours(len(classes)), class_colours(k, CLUSTER_COLOURS)
+    rows_of_names = math.ceil((len(classes) + k) / 6)
+    height = 1.2 + 2.1 * len(times) + 0.25 * max(0, rows_of_names - 3)
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     axes = figure.subplots(len(times), 2 * len(methods), squeeze=False)
     for (time, method), points in maps.items():
         row, column = times.index(time), 2 * methods.index(method)
-        plot_points(axes[row, column], points, labels, PALETTE)
-        plot_points(axes[row, column + 1], points, clusters[time], CLUSTER_COLOURS)
+        plot_points(axes[row, column], points, labels, colours)
+        plot_points(axes[row, column + 1], points, clusters[time], cluster_colours)
         axes[row, column].set_title(f"{method}, label" if row == 0 else "")
         axes[row, column + 1].set_title(f"{method}, cluster" if row == 0 else "")
     for row, time in enumerate(times):
         axes[row, 0].set_ylabel(f"{time} fine-tuning")
-    k = 1 + max(int(own.max()) for own in clusters.values())
-    named = [(name, PALETTE[n % len(PALETTE)]) for n, name in enumerate(classes)]
-    named += [(f"cluster {n + 1}", CLUSTER_COLOURS[n % len(CLUSTER_COLOURS)]) for n in range(k)]
+    named = list(zip(classes, colours, strict=True))
+    named += [(f"cluster {n + 1}", colour) for n, colour in enumerate(cluster_colours)]
     handles = [axes[0, 0].scatter([], [], s=40, color=c, label=name) for name, c in named]
     figure.legend(
         handles=handles, loc="outside upper center", ncols=min(6, len(handles)),
@@ -73,7 +77,7 @@ def plot_k_study(studies: dict[str, pd.DataFrame]) -> Figure:
                 color=PALETTE[2 + number], label=name,
             )  # fmt: skip
         axis.set_ylabel(label)
-        axis.set_xticks(study["k"])
+        axis.set_xticks(study["k"][:: 1 + len(study) // 12])
     for axis in axes[1]:
         axis.set_xlabel("k")
     axes[0, 0].legend()
@@ -83,27 +87,27 @@ def plot_k_study(studies: dict[str, pd.DataFrame]) -> Figure:
 def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
     """Show confusion matrices side by side: counts, and shares of their row.
 
+    Where there is no room for both, shares are colours only.
+
     Args:
         tables: Counts, a row a class, a column a group, by title; one below the other if large.
     """
     most = max(max(table.shape) for table in tables.values())
-    side_by_side = most <= 4
+    side_by_side, many = most <= 4, most > FEW
     rows, columns = (1, len(tables)) if side_by_side else (len(tables), 1)
-    height = rows * (1.6 + (0.75 if side_by_side else 0.5) * most)
+    height = rows * (1.6 + (0.75 if side_by_side else 0.25 if many else 0.5) * most)
     figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
         sizes = table.sum(axis=1).to_numpy()[:, None]
         shares = table.to_numpy() / np.maximum(sizes, 1)
-        cells = zip(table.to_numpy().flat, shares.flat, strict=True)
-        notes = np.array([f"{count:,}\n{own:.1%}" for count, own in cells]).reshape(shares.shape)
         sns.heatmap(
-            shares, ax=axis, annot=notes, fmt="", cmap="Blues", vmin=0, vmax=1, cbar=False,
-            xticklabels=[name.replace(" (", "\n(") for name in table.columns],
-            yticklabels=list(table.index), linewidths=1,
+            shares, ax=axis, annot=_notes(table.to_numpy(), shares, many), fmt="", cmap="Blues",
+            vmin=0, vmax=1, cbar=False, yticklabels=list(table.index), linewidths=1,
+            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in table.columns],
         )  # fmt: skip
         axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
-        axis.tick_params(axis="x", rotation=0)
+        axis.tick_params(axis="x", rotation=90 if many else 0)
         axis.tick_params(axis="y", rotation=0)
         axis.set_ylabel("label" if axis is axes[0] or not side_by_side else "")
     return figure
@@ -116,6 +120,7 @@ def plot_keywords(lists: dict[str, pd.DataFrame], sides: Sequence[str]) -> Figur
         lists: Columns `cluster`, `term`, `score`, best first, by title.
         sides: Names of the clusters; the first two face each other, others follow in pairs.
     """
+    colours = class_colours(len(sides), CLUSTER_COLOURS)
     pairs = [range(first, min(first + 2, len(sides))) for first in range(0, len(sides), 2)]
     longest = max(own.groupby("cluster").size().max() for own in lists.values())
     figure = Figure(
@@ -131,14 +136,9 @@ def plot_keywords(lists: dict[str, pd.DataFrame], sides: Sequence[str]) -> Figur
                 axis.set_axis_off()
                 continue
             cluster = pair[side]
-            _bars(
-                axis,
-                own[own["cluster"] == cluster],
-                CLUSTER_COLOURS[cluster % len(CLUSTER_COLOURS)],
-                side == 0,
-            )
+            _bars(axis, own[own["cluster"] == cluster], colours[cluster], side == 0)
             axis.set_xlim((top, 0) if side == 0 else (0, top))
-            axis.set_title(sides[cluster], color=CLUSTER_COLOURS[cluster % len(CLUSTER_COLOURS)])
+            axis.set_title(sides[cluster], color=colours[cluster])
             axis.set_xlabel(title)
     return figure
 
@@ -169,6 +169,13 @@ def plot_leans(frame: pd.DataFrame, dealt: dict[str, np.ndarray]) -> Figure:
     axis.grid(axis="y", visible=False)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
+
+
+def _notes(counts: np.ndarray, shares: np.ndarray, many: bool) -> np.ndarray:
+    """Write counts and shares into the cells of a matrix; of many cells, counts above 0 only."""
+    cells = zip(counts.flat, shares.flat, strict=True)
+    notes = [(f"{n:,}" if n else "") if many else f"{n:,}\n{own:.1%}" for n, own in cells]
+    return np.array(notes).reshape(counts.shape)
 
 
 def _bars(axis: Axes, terms: pd.DataFrame, colour: str, leftward: bool) -> None:

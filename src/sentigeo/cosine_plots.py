@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from sentigeo.cosine import BINS, PairCounts
-from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, error_bars, new_figure
+from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, error_bars, new_figure
 
 
 def plot_cosines(
@@ -34,10 +34,13 @@ def plot_cosines(
         for border in borders:
             axis.axhline(border, color="white", lw=1.5)
             axis.axvline(border, color="white", lw=1.5)
-        axis.set_xticks(middles, [classes[number] for number in np.unique(labels)])
-        axis.set_yticks(
-            middles, [classes[number] for number in np.unique(labels)], rotation=90, va="center"
-        )
+        names = [classes[number] for number in np.unique(labels)]
+        if len(names) <= FEW:
+            axis.set_xticks(middles, names)
+            axis.set_yticks(middles, names, rotation=90, va="center")
+        else:
+            axis.set_xticks(middles, names, rotation=90, fontsize=7)
+            axis.set_yticks(middles, names, fontsize=7)
         axis.set_title(title)
     return figure
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sentigeo.cluster_plots import CLUSTER_COLOURS
 from sentigeo.map_plots import plot_points
-from sentigeo.plots import PAGE_WIDTH, PALETTE
+from sentigeo.plots import FEW, PAGE_WIDTH, PALETTE, class_colours
 
 
 def plot_courses(
@@ -55,7 +55,7 @@ def plot_sizes(frames: dict[tuple[str, str], np.ndarray]) -> Figure:
     figure, axes = _grid(len(sets), len(conditions), 1.7)
     for (name, condition), shares in frames.items():
         axis: Axes = axes[sets.index(name), conditions.index(condition)]
-        colours = [CLUSTER_COLOURS[n % len(CLUSTER_COLOURS)] for n in range(shares.shape[1])]
+        colours = class_colours(shares.shape[1], CLUSTER_COLOURS)
         axis.stackplot(range(len(shares)), shares.T, colors=colours, lw=0.4, ec="white")
         axis.set_xlim(0, max(1, len(shares) - 1))
         axis.set_ylim(0, 1)
@@ -83,15 +83,19 @@ def plot_stages(
     axes = figure.subplots(len(sets), len(stages), squeeze=False)
     for (name, stage), own in points.items():
         axis = axes[sets.index(name), stages.index(stage)]
-        plot_points(axis, own, labels[name], PALETTE)
+        plot_points(axis, own, labels[name], class_colours(len(classes[name])))
         axis.set_title(stage if name == sets[0] else "")
     for row, name in enumerate(sets):
         axes[row, 0].set_ylabel(f"{name}\n(n = {len(labels[name]):,})")
         dots = [
             axes[row, -1].scatter([], [], s=30, color=colour, label=title)
-            for title, colour in zip(classes[name], cycle(PALETTE))
+            for title, colour in zip(classes[name], class_colours(len(classes[name])), strict=True)
         ]
-        axes[row, -1].legend(handles=dots, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        many = len(classes[name]) > FEW
+        axes[row, -1].legend(
+            handles=dots, loc="center left", bbox_to_anchor=(1.0, 0.5),
+            ncols=2 if many else 1, fontsize=7 if many else None,
+        )  # fmt: skip
     return figure
 
 

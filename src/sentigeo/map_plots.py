@@ -1,12 +1,13 @@
 """Figures of maps and of the sentiment direction: an analysis in, a Figure out."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sentigeo.plots import GREY, PAGE_WIDTH, PALETTE, new_figure
+from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, class_colours, new_figure
 
 
 def plot_maps(
@@ -20,9 +21,11 @@ def plot_maps(
         classes: Names of the classes.
     """
     times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
-    figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.6 * len(times)), layout="constrained")
+    columns = len(classes) if len(classes) <= FEW else 6
+    height = 0.6 + 2.6 * len(times) + 0.25 * (math.ceil(len(classes) / columns) - 1)
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     axes = figure.subplots(len(times), len(methods), squeeze=False)
-    colours = [PALETTE[number % len(PALETTE)] for number in range(len(classes))]
+    colours = class_colours(len(classes))
     for (time, method), points in maps.items():
         axis = axes[times.index(time), methods.index(method)]
         plot_points(axis, points, labels, colours)
@@ -33,7 +36,7 @@ def plot_maps(
         for name, colour in zip(classes, colours, strict=True)
     ]
     figure.legend(
-        handles=handles, loc="outside upper center", ncols=len(classes),
+        handles=handles, loc="outside upper center", ncols=columns,
         title=f"n = {len(labels):,} in each map",
     )  # fmt: skip
     return figure
@@ -48,11 +51,11 @@ def plot_points(
         axis: Where to draw.
         points: (n, 2).
         groups: (n,) group of each point.
-        colours: Colour of each group; they repeat if there are too few.
+        colours: Colour of each group.
         size: Area of a point.
     """
     order = np.random.default_rng(0).permutation(len(points))
-    own = np.array(colours)[groups[order] % len(colours)]
+    own = np.array(colours)[groups[order]]
     axis.scatter(points[order, 0], points[order, 1], s=size, lw=0, alpha=0.6, c=own)
     axis.set_xticks([])
     axis.set_yticks([])
