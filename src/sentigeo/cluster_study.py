@@ -104,14 +104,15 @@ def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> 
     Returns:
         Depth as `valley_depth` gives it. Clusters without enough vectors have no depth.
     """
-    members, depths = clusters.assign(vectors), []
+    members, along = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
         line = direction_between(*clusters.centroids[list(pair)])
         positions = line.place(vectors[np.isin(members, pair)])
         if min((positions < 0).sum(), (positions > 0).sum()) < 2:
             return no_estimate(len(positions))
-        depths.append(bootstrap(partial(_depth_of, positions), len(positions), resamples))
-    return min(depths, key=lambda depth: depth.value)
+        along.append(positions)
+    shallowest = min(along, key=valley_depth)
+    return bootstrap(partial(_depth_of, shallowest), len(shallowest), resamples)
 
 
 def valley_depth(positions: np.ndarray) -> float:
