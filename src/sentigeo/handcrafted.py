@@ -6,12 +6,22 @@ import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.paths import DATA
+from sentigeo.profile import ENGLISH
 from sentigeo.tables import read_table
 
 CONTRASTIVE_FILE = DATA / "contrastive_train.csv"
 CHALLENGE_FILE = DATA / "challenge_pairs.csv"
 SENSES_FILE = DATA / "word_senses.csv"
 HANDCRAFTED_CLASSES = ["negative", "positive"]  # the only classes the handcrafted texts speak of
+
+
+def why_unfit(classes: list[str], language: str) -> str:
+    """Say why the handcrafted reviews are of no use for some classes in a language, if so."""
+    if language != ENGLISH:
+        return f"they are English, and the language of the reviews is '{language}'"
+    if classes != HANDCRAFTED_CLASSES:
+        return f"they are {' or '.join(HANDCRAFTED_CLASSES)}; the classes are {', '.join(classes)}"
+    return ""
 
 
 def load_contrastive() -> pd.DataFrame:

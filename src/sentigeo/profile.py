@@ -14,6 +14,7 @@ from sentigeo.errors import UserError
 from sentigeo.paths import PROFILES
 
 PACKAGED = "packaged"
+ENGLISH = "en"
 BUILT_IN_SETS = ("rotten_tomatoes", "bbc_news", "reviews")  # of texts, for deep clustering
 
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
@@ -36,6 +37,8 @@ class Profile(BaseModel):
         text_column: Column that holds the text.
         label_column: Column that holds the label.
         labels: Class name of each label value, in class order; empty takes every value found.
+        language: What the reviews are written in, such as `en` or `de`. Whatever was handcrafted in
+            English is left out in any other language.
         draw_per_label: Reviews drawn from each class for training and validation.
         draw_seed: Random state of the draw and of the split.
         validation_share: Share of the drawn reviews kept for validation.
@@ -93,6 +96,7 @@ class Profile(BaseModel):
     text_column: str
     label_column: str
     labels: dict[str, str]
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")]
     draw_per_label: Annotated[int, Field(ge=10)]
     draw_seed: Annotated[int, Field(ge=0)]
     validation_share: Annotated[float, Field(gt=0, lt=1)]

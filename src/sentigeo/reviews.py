@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sentigeo import duplicates
 from sentigeo.duplicates import near_duplicates
 from sentigeo.errors import UserError
-from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_contrastive, take_dose
+from sentigeo.handcrafted import load_contrastive, take_dose, why_unfit
 from sentigeo.paths import locate, package_folder, run_paths
 from sentigeo.profile import PACKAGED, Profile
 from sentigeo.store import Store, code_version, hash_file, hash_json
@@ -42,7 +42,7 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     Reviews keep the side this gives them whatever the dose of handcrafted samples, and handcrafted
     samples always train, so that doses differ in nothing else. Every review that was not drawn
     is in the test pool, unless it repeats a row that was, or an earlier row of the pool. Data whose
-    classes are not negative and positive get no handcrafted samples.
+    classes are not negative and positive, or that are not English, get no handcrafted samples.
 
     Returns:
         Columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the source's
@@ -54,7 +54,7 @@ def load_reviews(profile: Profile) -> pd.DataFrame:
     source["text"] = [clean_text(text) for text in source["text"]]
     refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
     classes = _number_classes(source, profile, where)
-    handcrafted = load_contrastive() if classes == HANDCRAFTED_CLASSES else None
+    handcrafted = None if why_unfit(classes, profile.language) else load_contrastive()
     drawn = _draw(source, classes, profile, where)
     drawn["split"] = _split(drawn["label"], handcrafted, profile)
     pool = source[~source["id"].isin(drawn["id"])].assign(split="test")

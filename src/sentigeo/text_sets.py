@@ -8,7 +8,7 @@ import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile
+from sentigeo.profile import BUILT_IN_SETS, ENGLISH, PACKAGED, Profile
 from sentigeo.reviews import clean_text, read_packaged, read_source
 from sentigeo.store import hash_json
 
@@ -36,13 +36,19 @@ class TextSet:
 
 
 def load_text_sets(profile: Profile) -> dict[str, list[TextSet]]:
-    """Return the draws of every set that the profile names for deep clustering, by title."""
-    draws = [draw_text_set(source, profile) for source in profile.deep_sets]
+    """Return the draws of every usable set that the profile names for deep clustering, by title."""
+    draws = [draw_text_set(source, profile) for source in usable_sets(profile)]
     for names in ([own[0].name for own in draws], [own[0].title for own in draws]):
         if len(set(names)) < len(names):
             told = ", ".join(names)
             raise UserError(f"Two sets in 'deep_sets' have one name ({told}): rename a file.")
     return {own[0].title: own for own in draws}
+
+
+def usable_sets(profile: Profile) -> list[str]:
+    """Return the profile's sets for deep clustering, in other languages without English ones."""
+    english = profile.language == ENGLISH
+    return [source for source in profile.deep_sets if english or source not in (ROTTEN, BBC)]
 
 
 def draw_text_set(source: str, profile: Profile) -> list[TextSet]:

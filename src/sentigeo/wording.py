@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
 
+from sentigeo.errors import UserError
 from sentigeo.keywords import count_terms, least_texts, log_odds, split_words
 from sentigeo.stats import no_estimate, share
 
@@ -47,14 +48,17 @@ class Wording:
 
 
 def learn_wording(texts: Sequence[str], labels: np.ndarray, classes: int) -> Wording:
-    """Learn opinion words from labelled texts.
+    """Learn opinion words from labelled texts; there may be none.
 
     Args:
         texts: n training texts.
         labels: (n,) their classes.
         classes: How many classes there are.
     """
-    terms = count_terms(texts, least_texts(len(texts)))
+    try:
+        terms = count_terms(texts, least_texts(len(texts)))
+    except UserError:  # no word is used by several texts, as where words are not written apart
+        return Wording([], np.empty(0, np.int64), few=0.0, many=0.0)
     scores = log_odds(terms.texts_by_cluster(labels, classes))
     clear = np.flatnonzero(scores.max(axis=0) > CLEAR)
     names, owners = [terms.names[place] for place in clear], scores.argmax(axis=0)[clear]
