@@ -28,13 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
-    from sentigeo.report import run_report  # after the profile was found to be valid
-    from sentigeo.reviews import load_reviews
-    from sentigeo.text_sets import load_text_sets
+    from sentigeo.preflight import check_run  # after the profile was found to be valid
+    from sentigeo.report import run_report
 
-    load_reviews(profile)  # a file that cannot be used is found before any notebook starts
-    load_text_sets(profile)
-    paths = run_report(profile)
+    skipped = check_run(profile)
+    for chapter, reason in skipped.items():
+        print(f"Skipped: {chapter}. {reason}")
+    paths = run_report(profile, skipped=skipped)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
 
@@ -71,18 +71,20 @@ def _train(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
     from sentigeo.deep_study import DeepStudy
     from sentigeo.encoder import load_encoder
+    from sentigeo.preflight import DEEP, check_run
     from sentigeo.reviews import load_reviews
     from sentigeo.store import Store
     from sentigeo.study import Study, pick_tuned
     from sentigeo.text_sets import load_text_sets
 
+    skipped = check_run(profile)
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
     study = Study(load_reviews(profile), encoder, profile, store)
     results = study.results()
     study.tuned_vectors(pick_tuned(results))
     count = len(results)
-    for draws in load_text_sets(profile).values():
+    for draws in load_text_sets(profile).values() if DEEP not in skipped else ():
         for seed, texts in enumerate(draws):
             count += len(DeepStudy(texts, encoder, profile, store, seed).runs())
     print(f"{count} runs are in the cache; 'make report' reads them from there.")

@@ -21,8 +21,10 @@ from sentigeo.store import write_text
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
 
 
-def run_report(profile: Profile, root: Path = ROOT) -> RunPaths:
-    """Execute every numbered notebook, then put figures, copies, results and site in place.
+def run_report(
+    profile: Profile, root: Path = ROOT, skipped: dict[str, str] | None = None
+) -> RunPaths:
+    """Execute the numbered notebooks, then put figures, copies, results and site in place.
 
     Everything is written to a stage first. A run that fails or is killed leaves the last report
     as it was; one that is killed while publishing is finished by the next.
@@ -30,9 +32,11 @@ def run_report(profile: Profile, root: Path = ROOT) -> RunPaths:
     Args:
         profile: What the run is; the notebooks load it again.
         root: The repository.
+        skipped: Chapters that make no sense for this run, and why.
     """
+    skipped = skipped or {}
     paths = run_paths(profile.run_name, root)
-    sources = list_chapters(root)
+    sources = [source for source in list_chapters(root) if source.stem not in skipped]
     if not sources:
         raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
     parameters = {"profile": profile.file or profile.name, "overrides": profile.changes}
@@ -45,9 +49,8 @@ def run_report(profile: Profile, root: Path = ROOT) -> RunPaths:
         (paths.stage / "reports").mkdir(parents=True)
         (paths.stage / "figures").mkdir()
         seconds = _execute_all(sources, parameters, profile, paths, root)
-        write_text(
-            paths.stage / "reports" / "results.json", _merge(sources, profile, seconds, paths)
-        )
+        results = _merge(sources, profile, seconds, skipped, paths)
+        write_text(paths.stage / "reports" / "results.json", results)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
@@ -96,7 +99,11 @@ def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
 
 
 def _merge(
-    sources: list[Path], profile: Profile, seconds: dict[str, float], paths: RunPaths
+    sources: list[Path],
+    profile: Profile,
+    seconds: dict[str, float],
+    skipped: dict[str, str],
+    paths: RunPaths,
 ) -> str:
     """Join what the chapters recorded into the text of `results.json`."""
     results: dict[str, Any] = {
@@ -106,6 +113,7 @@ def _merge(
         "data": {},
         "versions": list_versions(),
         "seconds": seconds,
+        "skipped": skipped,
         "metrics": {},
         "figures": {},
         "pages": {},
