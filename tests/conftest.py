@@ -114,6 +114,56 @@ def browser():
     chrome.quit()
 
 
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory):
+    """A random RoBERTa with byte pairs, special tokens and positions of its own."""
+    import torch
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import RobertaConfig, RobertaModel, RobertaTokenizer
+
+    folder = tmp_path_factory.mktemp("tiny-roberta")
+    words = train_words(ByteLevelBPETokenizer(), ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    merges = [tuple(pair) for pair in words["merges"]]
+    RobertaTokenizer(words["vocab"], merges).save_pretrained(folder)
+    torch.manual_seed(0)
+    RobertaModel(RobertaConfig(**AFTER_PADDING, type_vocab_size=1)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_mpnet(tmp_path_factory):
+    """A random MPNet: word pieces between RoBERTa's special tokens, and relative positions."""
+    import torch
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
+
+    folder = tmp_path_factory.mktemp("tiny-mpnet")
+    words = train_words(BertWordPieceTokenizer(), ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
+    MPNetTokenizer(words["vocab"]).save_pretrained(folder)
+    torch.manual_seed(0)
+    MPNetModel(MPNetConfig(**AFTER_PADDING)).save_pretrained(folder)
+    return folder
+
+
+# Positions are counted from after the padding id, so 66 of them are 64 tokens.
+AFTER_PADDING = {
+    "vocab_size": 2000, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 64, "max_position_embeddings": 66, "pad_token_id": 1, "bos_token_id": 0,
+    "eos_token_id": 2,
+}  # fmt: skip
+
+
+def train_words(tokenizer, special_tokens):
+    """Learn 2,000 tokens from packaged sentences; return what the tokenizer's model is made of."""
+    from sentigeo.reviews import read_packaged
+
+    texts = read_packaged("rotten_tomatoes")["text"].head(2000)
+    tokenizer.train_from_iterator(
+        texts, vocab_size=2000, special_tokens=special_tokens, show_progress=False
+    )
+    return json.loads(tokenizer.to_str())["model"]
+
+
 def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:
     """Points of three classes around corners so far from the middle, and their labels."""
     rng = np.random.default_rng(0)

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, DistilBertConfig, RobertaConfig
+from transformers import AutoModelForSequenceClassification, DistilBertConfig
 
 from sentigeo.classifier import (
     FastWholeClassifier,
@@ -29,13 +29,8 @@ def model(tiny_bert):
 
 
 @pytest.fixture
-def roberta():
-    torch.manual_seed(0)
-    config = RobertaConfig(
-        vocab_size=2000, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=64, max_position_embeddings=40, num_labels=3, pad_token_id=0,
-    )  # fmt: skip
-    return AutoModelForSequenceClassification.from_config(config).eval()
+def roberta(tiny_roberta):
+    return load_classifier(str(tiny_roberta), None, CLASSES, seed=3).eval()
 
 
 def plain_logits(model, ids, mask):

@@ -87,6 +87,19 @@ def test_mean_is_that_of_sentence_transformers(texts, encoder):
     assert (found * expected).sum(axis=1).min() >= 0.99999
 
 
+@pytest.mark.parametrize("kind", ["tiny_distilbert", "tiny_roberta", "tiny_mpnet"])
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_other_encoders_pad_and_frame_texts_in_their_own_way(texts, kind, pooling, request):
+    other = load_encoder(str(request.getfixturevalue(kind)))
+    found = embed_texts(texts, other, pooling=pooling, max_length=64, truncation="head")
+    for text, vector in zip(texts, found, strict=True):
+        alone = other.tokenizer(text, truncation=True, max_length=64, return_tensors="pt")
+        with torch.inference_mode():
+            states = other.model(**alone).last_hidden_state[0]
+        expected = states[0] if pooling == "cls" else states.mean(dim=0)
+        assert np.abs(vector - expected.numpy()).max() < 1e-5
+
+
 @pytest.mark.parametrize("layer", [-1, 3])
 def test_cls_is_that_of_a_plain_forward_pass(texts, encoder, layer):
     batch = encoder.tokenizer(

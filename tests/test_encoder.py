@@ -45,6 +45,17 @@ def test_local_folder(tiny_bert):
     assert tiny.sha256 == load_encoder(str(tiny_bert)).sha256
 
 
+@pytest.mark.parametrize("kind", ["tiny_roberta", "tiny_mpnet"])
+def test_positions_after_the_padding_id_are_not_all_there_are(kind, request):
+    encoder = load_encoder(str(request.getfixturevalue(kind)))
+    assert encoder.model.config.max_position_embeddings == 66
+    assert encoder.max_length == encoder.tokenizer.model_max_length == 64
+    with torch.inference_mode():
+        encoder.model(torch.full((1, 64), 7))
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            encoder.model(torch.full((1, 65), 7))
+
+
 def test_half_precision_folder_is_loaded_in_float32(tiny_bert, tmp_path):
     folder = tmp_path / "half"
     shutil.copytree(tiny_bert, folder)
