@@ -48,12 +48,6 @@ class OwnFolder(Page):
         self.folder = folder
         self._summary: list[str] = []
 
-    def path(self, name: str) -> Path:
-        """Return where a file of `FILES` goes."""
-        if name not in FILES:
-            raise ValueError(f"{name} is not among the files of a run")
-        return self.folder / name
-
     def conclude(self, text: str) -> None:
         """Show a paragraph and put it into the summary."""
         self.say(text)
@@ -65,23 +59,42 @@ class OwnFolder(Page):
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure and show it."""
-        self.picture(figure, self.path(name), caption)
+        with self._writing(name) as path:
+            self.picture(figure, path, caption)
 
     def frame(self, frame: pd.DataFrame, name: str) -> None:
         """Save a table as CSV."""
-        frame.to_csv(self.path(name), index=False)
+        with self._writing(name) as path:
+            frame.to_csv(path, index=False)
 
     def array(self, array: np.ndarray, name: str) -> None:
         """Save an array."""
-        np.save(self.path(name), array, allow_pickle=False)
+        with self._writing(name) as path:
+            np.save(path, array, allow_pickle=False)
+
+    def page(self, text: str, name: str, caption: str) -> None:
+        """Save an interactive page and link to it."""
+        with self._writing(name) as path:
+            self.link(text, path, name, caption)
 
     def finish(self, title: str) -> None:
         """Write the summary: all paragraphs in their order, and what each file holds."""
         made = [name for name in FILES if (self.folder / name).is_file() or name == NOTEBOOK]
         files = "\n".join(f"- `{name}`: {FILES[name]}" for name in made)
         text = "\n\n".join([f"# {title}", *self._summary, "## Files", files])
-        write_text(self.path("summary.md"), f"{text}\n")
+        with self._writing("summary.md") as path:
+            write_text(path, f"{text}\n")
         self.say(f"Files:\n\n{files}")
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[Path]:
+        """Hand out where a file of `FILES` goes; say in a sentence if it cannot be written."""
+        if name not in FILES:
+            raise ValueError(f"{name} is not among the files of a run")
+        try:
+            yield self.folder / name
+        except OSError as error:
+            raise UserError(f"Cannot write {name} ({error}): is the disk full?") from None
 
 
 def open_own_folder(by_hand: str) -> OwnFolder:
