@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sentigeo.chapter import STAGE_VARIABLE
+from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters, environment, execute
 from sentigeo.own_folder import NOTEBOOK, fill_folder
 from sentigeo.own_study import read_k
@@ -30,10 +31,18 @@ def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
         parameters["source"], parameters["text_field"], parameters["label_field"]
     )  # what is wrong with them is said before a kernel starts
     read_k(parameters["k"], texts)
-    with fill_folder(out) as stage:
-        note = stage / "note"
-        told = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(note)}
-        with environment(told), RunProgress(1, note) as progress:
-            began = time.monotonic()
-            execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, ROOT)
-            progress.finish(time.monotonic() - began)
+    try:
+        with fill_folder(out) as stage:
+            _execute(stage, parameters)
+    except OSError as error:
+        raise UserError(f"Cannot write to {out}: {error.strerror or error}.") from None
+
+
+def _execute(stage: Path, parameters: dict[str, Any]) -> None:
+    """Execute the notebook into a folder and show how far it is."""
+    note = stage / "note"
+    told = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(note)}
+    with environment(told), RunProgress(1, note) as progress:
+        began = time.monotonic()
+        execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, ROOT)
+        progress.finish(time.monotonic() - began)
