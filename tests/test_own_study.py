@@ -9,6 +9,7 @@ from sentigeo.own_study import (
     list_rows,
     list_typical,
     map_own,
+    name_clusters,
     read_k,
     some_rows,
     study_own_k,
@@ -73,6 +74,12 @@ def test_keywords_count_texts():
     assert list(found) == ["cluster", "term", "score", "texts"]
     first = found[found["cluster"] == 1].set_index("term")["texts"]
     assert first.to_dict() == {"cat": 3, "purrs": 2, "cat purrs": 2}
+
+
+def test_clusters_are_named_by_their_first_keywords():
+    overview = summarise_clusters(find_keywords(ANIMALS, MEMBERS, 2), MEMBERS, 2)
+    assert name_clusters(overview, words=1) == ["cluster 1: cat", "cluster 2: bus"]
+    assert name_clusters(overview.assign(keywords="")) == ["cluster 1", "cluster 2"]
 
 
 def test_texts_without_common_words_have_no_keywords():

@@ -120,6 +120,13 @@ def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> p
     )
 
 
+def name_clusters(overview: pd.DataFrame, words: int = 3) -> list[str]:
+    """Name clusters by their number and their first keywords."""
+    first = [", ".join(own.split(", ")[:words]) for own in overview["keywords"]]
+    numbered = zip(overview["cluster"], first, strict=True)
+    return [f"cluster {number}: {own}" if own else f"cluster {number}" for number, own in numbered]
+
+
 def list_rows(
     texts: OwnTexts,
     members: np.ndarray,
