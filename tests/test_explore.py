@@ -25,6 +25,7 @@ def explorer(tiny_bert):
     return Explorer(
         reading, decide, ["b_ad", "good"], texts=KNOWN, vectors=reading.vectors_of_few(KNOWN),
         groups=np.array([1, 1, 0, 0, 0]), names=["b_ad", "good"],
+        colours=["#000000", "#FFFFFF"],
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def test_maps_have_a_panel_a_grouping(k):
 
 def test_a_star_stands_where_the_sentence_is():
     points = np.random.default_rng(0).normal(size=(9, 2))
-    figure = plot_place(points, np.zeros(9, int), ["all"], np.array([0.5, -0.5]))
+    figure = plot_place(points, np.zeros(9, int), ["all"], ["#000000"], np.array([0.5, -0.5]))
     (star,) = figure.axes[0].get_lines()
     assert star.get_xydata().tolist() == [[0.5, -0.5]]
 

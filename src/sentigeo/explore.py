@@ -19,6 +19,7 @@ from sentigeo.own_plots import plot_place
 from sentigeo.page import Page, draw_png, excerpt, plain
 
 MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
+WIDTH = 640  # pixels of the picture of its place
 SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
 
 
@@ -51,6 +52,7 @@ class Explorer:
         vectors: (n, d) their vectors.
         groups: (n,) group of each, for colour.
         names: Names of the groups.
+        colours: Colours of the groups.
     """
 
     def __init__(
@@ -63,9 +65,11 @@ class Explorer:
         vectors: np.ndarray,
         groups: np.ndarray,
         names: Sequence[str],
+        colours: Sequence[str],
     ) -> None:
         self.reading, self.decide, self.classes = reading, decide, list(classes)
-        self.texts, self.vectors, self.groups, self.names = texts, vectors, groups, list(names)
+        self.texts, self.vectors, self.groups = texts, vectors, groups
+        self.names, self.colours = list(names), list(colours)
         self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
         self._points = self._map.transform(vectors)
 
@@ -96,8 +100,12 @@ class Explorer:
         display({"text/html": _colour_words(sentence, found.words),
                  "text/plain": _list_words(found.words)}, raw=True)  # fmt: skip
         page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
-        figure = plot_place(self._points, self.groups, self.names, found.place)
-        display(Image(data=draw_png(figure), alt="The sentence among the known texts."))
+        figure = plot_place(self._points, self.groups, self.names, self.colours, found.place)
+        alt = "Where the sentence lies among the known texts."
+        display(
+            Image(data=draw_png(figure), alt=alt, width=WIDTH),
+            metadata={"image/png": {"alt": alt, "width": WIDTH}},
+        )
 
     def box(self) -> None:
         """Show a text box if a notebook server runs this; a report has no one to type into it."""

@@ -42,7 +42,11 @@ def plot_groups(
 
 
 def plot_place(
-    points: np.ndarray, groups: np.ndarray, names: Sequence[str], place: np.ndarray
+    points: np.ndarray,
+    groups: np.ndarray,
+    names: Sequence[str],
+    colours: Sequence[str],
+    place: np.ndarray,
 ) -> Figure:
     """Show where a new text lies among known ones.
 
@@ -50,11 +54,11 @@ def plot_place(
         points: (n, 2) known texts on a map.
         groups: (n,) their groups.
         names: Names of the groups.
+        colours: Colours of the groups.
         place: (2,) the new text.
     """
     figure = Figure(figsize=(PAGE_WIDTH * 0.7, 3.8), layout="constrained")
     axis = figure.subplots()
-    colours = spread_colours(len(names), PALETTE)
     plot_points(axis, points, groups, colours, _point_size(len(points)))
     axis.plot(*place, "*", ms=17, color="black", mec="white", mew=1.2)
     axis.set_xlabel("PCA 1")
