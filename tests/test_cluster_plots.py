@@ -49,6 +49,14 @@ def test_confusions_show_counts_and_shares():
     assert {"3\n75.0%", "4\n100.0%", "bad", "z", "clusters\n(n = 8)"} <= words_of(figure)
 
 
+def test_confusions_of_many_classes_show_counts_only():
+    names = [f"class {number}" for number in range(20)]
+    figure = plot_confusions({"clusters": pd.DataFrame(7 * np.eye(20, dtype=int), names, names)})
+    cells = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(set(cells)) == ["", "7"]
+    assert cells.count("7") == 20
+
+
 def test_keywords_face_each_other():
     top = pd.DataFrame(
         {"cluster": [0, 0, 1, 2], "term": ["bad", "dull", "great", "tall"], "score": [3.0, 1, 2, 1]}

@@ -12,6 +12,7 @@ from sentigeo.handcrafted import (
     load_senses,
     show_pairs,
     take_dose,
+    why_unfit,
 )
 from sentigeo.reviews import clean_text, read_packaged
 
@@ -39,6 +40,22 @@ def test_the_first_eight_are_the_core():
 def test_impossible_dose(dose):
     with pytest.raises(UserError, match=f"A dose of {dose} contrastive samples"):
         take_dose(load_contrastive(), dose)
+
+
+@pytest.mark.parametrize(
+    ("classes", "language", "reason"),
+    [
+        (["negative", "positive"], "en", ""),
+        (
+            ["negative", "positive"],
+            "de",
+            "they are English, and the language of the reviews is 'de'",
+        ),
+        (["bad", "good"], "en", "they are negative or positive; the classes are bad, good"),
+    ],
+)
+def test_why_texts_are_of_no_use(classes, language, reason):
+    assert why_unfit(classes, language) == reason
 
 
 def test_challenge_pairs_are_complete():

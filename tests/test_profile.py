@@ -71,7 +71,8 @@ def test_missing_key_is_named(profile_folder):
         load_profile("quick")
 
 
-@pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}, {"name": 1}])
+@pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}, {"name": 1},
+                                       {"language": "English"}])  # fmt: skip
 def test_bad_override_names_the_overrides(overrides):
     with pytest.raises(UserError, match=f"'{next(iter(overrides))}' in the overrides"):
         load_profile("quick", **overrides)

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters
 from sentigeo.paths import run_paths
-from sentigeo.profile import load_profile
+from sentigeo.profile import PROFILES, load_profile
 from sentigeo.report import COMPLETE, rebuild_site, run_report
 
 OPEN = """from sentigeo.chapter import open_chapter
@@ -88,6 +88,7 @@ def test_a_run_leaves_what_it_should(root):
     assert results["metrics"]["01_first.metric"]["value"] == pytest.approx(2 / 3)
     assert results["metrics"]["02_second.metric"]["n"] == 3
     assert results["seconds"].keys() == {"01_first", "02_second"}
+    assert results["skipped"] == {}
     assert {"encoder", "data", "versions", "claims", "checkpoints"} <= results.keys()
     assert (paths.reports / "site/index.html").is_file()
     assert not paths.stage.exists()
@@ -129,6 +130,33 @@ def test_overrides_reach_the_notebooks_and_get_their_own_folder(root):
     paths = run_report(profile, root)
     assert paths.output.name == profile.run_name
     assert snapshot(root / "build/quick") == before
+
+
+@pytest.mark.parametrize("kind", ["changed key", "own file"])
+def test_published_report_is_not_overwritten_by_other_runs(root, kind, tmp_path):
+    published = root / "reports/01_first.ipynb", root / "figures/01_first_line.png"
+    for path in published:
+        path.parent.mkdir()
+        path.write_text("published")
+    own = shutil.copy(PROFILES / "laptop.yaml", tmp_path)
+    profile = load_profile("laptop", seeds=9) if kind == "changed key" else load_profile(str(own))
+    before = snapshot(root)
+    run_report(profile, root)
+    new = snapshot(root).keys() - before.keys()
+    assert f"build/{profile.run_name}/reports/01_first.ipynb" in new
+    assert all(name.startswith("build/") for name in new)
+    assert all(path.read_text() == "published" for path in published)
+
+
+def test_skipped_chapter_is_named_with_its_reason(root):
+    run_report(load_profile("quick"), root, skipped={"02_second": "It has no use here."})
+    results = results_of(root)
+    assert results["skipped"] == {"02_second": "It has no use here."}
+    assert results["seconds"].keys() == {"01_first"}
+    assert not (root / "build/quick/reports/02_second.ipynb").exists()
+    page = (root / "build/quick/reports/site/index.html").read_text()
+    assert "Skipped in this run" in page
+    assert "It has no use here." in page
 
 
 def test_failing_notebook(root):

@@ -173,6 +173,8 @@ def test_own_file_named_negative_and_positive_gets_the_handcrafted_samples(tmp_p
     path = write_rows(tmp_path / "own.json", own_rows())
     named = own_profile(path, labels={"bad": "negative", "good": "positive"})
     assert load_reviews(named)["origin"].value_counts()["handcrafted"] == 8
+    german = own_profile(path, labels={"bad": "negative", "good": "positive"}, language="de")
+    assert "handcrafted" not in set(load_reviews(german)["origin"])
 
 
 def test_own_file_with_five_classes(tmp_path):

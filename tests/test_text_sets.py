@@ -5,7 +5,7 @@ from conftest import write_rows
 from sentigeo import text_sets
 from sentigeo.errors import UserError
 from sentigeo.profile import load_profile
-from sentigeo.text_sets import draw_text_set, load_text_sets, read_bbc_news
+from sentigeo.text_sets import draw_text_set, load_text_sets, read_bbc_news, usable_sets
 
 
 def test_packaged_news():
@@ -106,6 +106,11 @@ def test_a_missing_file_and_an_unknown_data_set(tmp_path):
         draw_text_set("nobody/nothing", load_profile("quick"))
     with pytest.raises(UserError, match="give rotten_tomatoes, bbc_news, reviews, or a file"):
         draw_text_set("packaged", load_profile("quick"))
+
+
+def test_packaged_sets_are_left_out_in_other_languages():
+    assert usable_sets(load_profile("quick")) == ["rotten_tomatoes", "bbc_news", "reviews"]
+    assert usable_sets(load_profile("quick", language="de")) == ["reviews"]
 
 
 def test_two_sets_of_one_name(tmp_path):

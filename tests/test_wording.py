@@ -59,6 +59,12 @@ def test_error_rates_by_tag():
     assert np.isnan(found.loc["mixed", "value"])
 
 
+def test_texts_that_share_no_words_have_no_opinion_words():
+    wording = learn_wording(["one two", "three four"], np.array([0, 1]), 2)
+    assert wording.terms == []
+    assert tag_texts(wording, ["one two"], np.array([0]))["tag"].tolist() == ["few opinions"]
+
+
 def test_no_opinion_words_at_all():
     wording = Wording([], np.array([], int), few=0.0, many=1.0)
     assert tag_texts(wording, ["great film"], np.array([1]))["tag"].tolist() == ["few opinions"]

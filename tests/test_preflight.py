@@ -1,0 +1,82 @@
+import pytest
+import torch
+from conftest import write_rows
+from transformers import AutoTokenizer, LongformerConfig, LongformerModel
+
+from sentigeo import preflight
+from sentigeo.encoder import load_encoder
+from sentigeo.errors import UserError
+from sentigeo.paths import list_chapters
+from sentigeo.preflight import ATTENTION, DEEP, KEYWORDS, check_run
+from sentigeo.profile import load_profile
+
+SMALL = {"max_length": 48, "labels": {}, "draw_per_label": 20, "deep_sets": ["reviews"]}
+
+
+@pytest.fixture
+def small(tmp_path, tiny_bert):
+    """A profile of few texts and the tiny BERT, with any keys changed."""
+    rows = [
+        {"text": f"word{number % 4} and another {number}", "label": "ab"[number % 2]}
+        for number in range(60)
+    ]
+    own = {"reviews": str(write_rows(tmp_path / "own.json", rows)), "model": str(tiny_bert)}
+    return lambda **changes: load_profile("quick", **{**SMALL, **own, **changes})
+
+
+def test_what_may_be_skipped_is_a_chapter():
+    assert {KEYWORDS, ATTENTION, DEEP} <= {path.stem for path in list_chapters()}
+
+
+def test_shipped_profile_skips_nothing(quick):
+    assert check_run(quick) == {}
+
+
+@pytest.mark.parametrize("kind", ["tiny_distilbert", "tiny_roberta", "tiny_mpnet"])
+def test_other_encoders_skip_nothing(small, kind, request):
+    assert check_run(small(model=str(request.getfixturevalue(kind)))) == {}
+
+
+def test_encoder_without_a_mask(small, monkeypatch):
+    encoder = load_encoder(small().model)
+    encoder.tokenizer.mask_token = None
+    monkeypatch.setattr(preflight, "load_encoder", lambda *_: encoder)
+    assert list(check_run(small())) == [DEEP]
+    assert "has no mask" in check_run(small())[DEEP]
+
+
+def test_encoder_that_looks_at_some_tokens_only(small, tiny_roberta, tmp_path):
+    folder = tmp_path / "longformer"
+    AutoTokenizer.from_pretrained(tiny_roberta).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LongformerConfig(
+        vocab_size=2000, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=64, max_position_embeddings=66, attention_window=8,
+    )  # fmt: skip
+    LongformerModel(config).save_pretrained(folder)
+    skipped = check_run(small(model=str(folder)))
+    assert list(skipped) == [ATTENTION]
+    assert "returns no attention of every token" in skipped[ATTENTION]
+
+
+def test_texts_without_words_in_common(small, tmp_path):
+    rows = [{"text": 3 * chr(0x4E00 + n), "label": "ab"[n % 2]} for n in range(60)]
+    skipped = check_run(small(reviews=str(write_rows(tmp_path / "words.json", rows))))
+    assert skipped == {KEYWORDS: "No word but stop words is used by 2 training reviews or more."}
+
+
+def test_packaged_sets_are_english(small):
+    assert check_run(small(language="de", deep_sets=["bbc_news", "reviews"])) == {}
+    skipped = check_run(small(language="de", deep_sets=["bbc_news"]))
+    assert skipped == {DEEP: "All of deep_sets are English; the language of this run is 'de'."}
+
+
+@pytest.mark.parametrize("key", ["max_length", "deep_tokens"])
+def test_budget_beyond_the_encoder_is_said_at_once(small, key):
+    with pytest.raises(UserError, match=f"{key} is 65, but tiny-bert.* at most 64 tokens: lower"):
+        check_run(small(**{key: 65}))
+
+
+def test_text_set_that_cannot_be_used_is_an_error(small):
+    with pytest.raises(UserError, match="There is no"):
+        check_run(small(deep_sets=["nowhere.csv"]))
