@@ -4,9 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
+from conftest import write_rows
 
 from sentigeo.__main__ import main
 from sentigeo.paths import ROOT
+from sentigeo.preflight import check_run
 from sentigeo.profile import load_profile
 from sentigeo.report import run_report
 
@@ -46,14 +48,27 @@ def test_trouble_on_the_way(monkeypatch, capsys, error, code, words):
     assert words in capsys.readouterr().err
 
 
+def test_skipped_chapters_are_printed(monkeypatch, capsys):
+    skipped = {"11_deep_clustering": "There is no mask."}
+    seen = []
+    monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: skipped)
+    monkeypatch.setattr(
+        "sentigeo.report.run_report", lambda profile, skipped: seen.append(skipped) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        main(["report", "--profile", "quick"])
+    assert seen == [skipped]
+    assert capsys.readouterr().out == "Skipped: 11_deep_clustering. There is no mask.\n"
+
+
 def test_paths_among_the_overrides_are_those_of_the_caller(monkeypatch, tmp_path):
     (tmp_path / "mine.csv").write_text("text,label")
     monkeypatch.chdir(tmp_path)
     seen = []
     (tmp_path / "bbc_news").mkdir()  # whose name a set has
-    monkeypatch.setattr("sentigeo.reviews.load_reviews", lambda profile: None)
-    monkeypatch.setattr("sentigeo.text_sets.load_text_sets", lambda profile: None)
-    monkeypatch.setattr("sentigeo.report.run_report", lambda profile: seen.append(profile) or 1 / 0)
+    monkeypatch.setattr(
+        "sentigeo.preflight.check_run", lambda profile: seen.append(profile) or 1 / 0
+    )
     changes = "reviews=mine.csv model=a/b deep_sets=[bbc_news,mine.csv]"
     with pytest.raises(ZeroDivisionError):
         main(["report", "--profile", "quick", "--set", changes])
@@ -78,30 +93,34 @@ def test_quick_report(quick_run):
     assert (quick_run.reports / "site/index.html").is_file()
 
 
-def test_report_on_a_users_own_reviews(tmp_path):
-    """Three classes with other names and four clusters: what speaks of sentiment is left out."""
+def test_report_on_a_users_own_texts_and_encoder(tiny_mpnet, tmp_path):
+    """Ten unequal classes in another language, eleven clusters, and an encoder of another build."""
     rng = np.random.default_rng(0)
-    topics = {"cats": "purr paw whisker", "cars": "engine wheel road", "soup": "spoon broth salt"}
-    shared = [*" ".join(topics.values()).split(), "the", "and", "of", "so"]
+    names = ["gatti", "auto", "zuppa", "mare", "neve", "pane", "luna", "treno", "fiori", "musica"]
+    shared = [*names, "il", "la", "e", "di"]
     rows = [
-        {"body": " ".join(rng.choice([*words.split() * 3, *shared], 30)), "topic": name}
-        for name, words in topics.items()
-        for _ in range(40)
+        {"body": " ".join(rng.choice([name] * 9 + shared, rng.integers(5, 30))), "topic": name}
+        for place, name in enumerate(names)
+        for _ in range(24 + 3 * place)
     ]
-    (tmp_path / "own.json").write_text(json.dumps(rows))
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     overrides = {
-        "reviews": str(tmp_path / "own.json"), "text_column": "body", "label_column": "topic",
-        "labels": {}, "draw_per_label": 20, "clusters": 4,
+        "reviews": str(write_rows(tmp_path / "own.json", rows)), "text_column": "body",
+        "label_column": "topic", "labels": {}, "language": "it", "model": str(tiny_mpnet),
+        "max_length": 64, "draw_per_label": 20, "clusters": 11, "deep_sets": ["bbc_news"],
     }  # fmt: skip
-    paths = run_report(load_profile("quick", **overrides), tmp_path)
+    profile = load_profile("quick", **overrides)
+    paths = run_report(profile, tmp_path, check_run(profile))
     results = json.loads((paths.reports / "results.json").read_text())
     metrics, verdicts = results["metrics"], {c["id"]: c["verdict"] for c in results["claims"]}
+    assert results["skipped"].keys() == {"11_deep_clustering"}
+    assert results["encoder"]["architecture"] == "MPNetModel"
     assert metrics["baseline.tfidf.test_accuracy"]["value"] > 0.9
-    assert metrics["cluster.before.accuracy"]["value"] > 0.5
     assert metrics["keywords.before.log_odds.lean"]["value"] > 0
     assert {"A2", "B1", "C5", "C6", "E2"} <= verdicts.keys()
-    assert verdicts["B3"] == verdicts["C8"] == "not testable in this profile"
-    matrices = (paths.reports / "06_confusion.ipynb").read_text()
-    assert "(no class)" in matrices
-    assert not [name for name in metrics if "challenge" in name]
+    for untested in ("B3", "C8", "E1"):
+        assert verdicts[untested] == "not testable in this profile"
+    assert "(no class)" in (paths.reports / "06_confusion.ipynb").read_text()
+    english = [name for name in metrics if "challenge" in name or name.startswith("senses.")]
+    assert not english
+    assert not [name for name in metrics if "zero_shot" in name]

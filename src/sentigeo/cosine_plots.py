@@ -16,12 +16,18 @@ def plot_cosines(
 ) -> Figure:
     """Show cosine matrices of a few texts as heat maps, ordered by class.
 
+    They stand side by side, or one below the other if there are many classes.
+
     Args:
         matrices: (n, n) cosines by title.
         labels: (n,) classes, in order.
         classes: Names of the classes.
     """
-    figure, axes = new_figure(PAGE_WIDTH / len(matrices) - 0.6, columns=len(matrices))
+    many = len(np.unique(labels)) > FEW
+    rows, columns = (len(matrices), 1) if many else (1, len(matrices))
+    height = rows * (PAGE_WIDTH / columns - (1.6 if many else 0.6))
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     borders = [float(place) + 1 for place in np.flatnonzero(np.diff(labels))]
     middles = [np.flatnonzero(labels == number).mean() + 0.5 for number in np.unique(labels)]
     for axis, (title, cosines) in zip(axes, matrices.items(), strict=True):
@@ -32,15 +38,11 @@ def plot_cosines(
             cbar_kws={"shrink": 0.7, "label": "cosine"}, xticklabels=False, yticklabels=False,
         )  # fmt: skip
         for border in borders:
-            axis.axhline(border, color="white", lw=1.5)
-            axis.axvline(border, color="white", lw=1.5)
+            axis.axhline(border, color="white", lw=0.5 if many else 1.5)
+            axis.axvline(border, color="white", lw=0.5 if many else 1.5)
         names = [classes[number] for number in np.unique(labels)]
-        if len(names) <= FEW:
-            axis.set_xticks(middles, names)
-            axis.set_yticks(middles, names, rotation=90, va="center")
-        else:
-            axis.set_xticks(middles, names, rotation=90, fontsize=7)
-            axis.set_yticks(middles, names, fontsize=7)
+        axis.set_xticks(middles, names, rotation=90 if many else 0)
+        axis.set_yticks(middles, names, rotation=0 if many else 90, va="center")
         axis.set_title(title)
     return figure
 
