@@ -1,9 +1,14 @@
+from io import BytesIO
+
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from sentigeo.page import Page, excerpt
+from sentigeo.map_plots import plot_maps
+from sentigeo.page import VISIBLE, Page, draw_png, excerpt
+from sentigeo.plots import class_colours
 
 
 @pytest.fixture
@@ -35,6 +40,18 @@ def test_pictures_have_a_small_palette(page, shown, tmp_path):
         assert (picture.mode, picture.size) == ("P", (280, 140))
     assert shown[0].data == (tmp_path / "new/a.png").read_bytes()
     assert shown[1].data == "*Four squares.*"
+
+
+def test_palette_does_not_mix_up_twenty_classes():
+    labels, rng = np.arange(400) % 20, np.random.default_rng(0)
+    middles = 3 * rng.normal(size=(20, 2))
+    maps = {(a, b): rng.normal(size=(400, 2)) + middles[labels] for a in "xy" for b in "abc"}
+    figure = plot_maps(maps, labels, [f"class {number}" for number in range(20)])
+    with Image.open(BytesIO(draw_png(figure))) as picture:
+        pixels = np.unique(np.asarray(picture.convert("RGB"), int).reshape(-1, 3), axis=0)
+    for colour in class_colours(20):
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        assert np.abs(pixels - rgb).max(axis=1).min() <= VISIBLE, colour
 
 
 def test_excerpt_ends_at_a_word_if_there_is_one():

@@ -5,6 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from textwrap import shorten
 
+import numpy as np
 import pandas as pd
 from IPython.display import Image, Markdown, display
 from matplotlib.figure import Figure
@@ -14,6 +15,7 @@ from PIL import Image as Picture
 from sentigeo.store import write_text
 
 FIGURE_DPI = 140
+VISIBLE, DOT = 28, 60  # change of a colour that is seen, of 255; pixels of a dot in a legend
 
 
 class Page:
@@ -50,12 +52,28 @@ class Page:
 
 
 def draw_png(figure: Figure) -> bytes:
-    """Draw a figure with a palette of 256 colours, which makes it a third as large."""
+    """Draw a figure with a palette of 256 colours, which makes it a third as large.
+
+    Where a palette would mix up colours, as of twenty classes, the figure is left as it is.
+    """
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, dpi=FIGURE_DPI)
     with Picture.open(drawn) as picture:
-        picture.convert("RGB").quantize(256).save(small, "PNG", optimize=True)
+        full = picture.convert("RGB")
+    reduced = full.quantize(256)
+    mixed_up = largest_change(full, reduced.convert("RGB")) > VISIBLE
+    (full if mixed_up else reduced).save(small, "PNG", optimize=True)
     return small.getvalue()
+
+
+def largest_change(picture: Picture.Image, other: Picture.Image) -> int:
+    """Return how far a colour that fills a dot of a picture is off in another, of 255."""
+    pixels, others = (np.asarray(own, int).reshape(-1, 3) for own in (picture, other))
+    _, first, sizes = np.unique(
+        pixels @ (1 << 16, 1 << 8, 1), return_index=True, return_counts=True
+    )
+    filled = first[sizes >= DOT]
+    return int(np.abs(pixels[filled] - others[filled]).max(initial=0))
 
 
 def excerpt(text: str, width: int = 160) -> str:
