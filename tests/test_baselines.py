@@ -23,6 +23,13 @@ def test_tfidf_learns_words_and_keeps_contractions_whole():
     assert model.predict(["don't go", "do go"]).tolist() == [0, 1]
 
 
+def test_texts_without_spaces_are_taken_letter_by_letter():
+    train = pd.DataFrame(
+        {"text": ["好看的电影", "真好看", "难看的片子", "很难看啊"], "label": [1, 1, 0, 0]}
+    )
+    assert fit_tfidf(train, train).predict(["好极了", "难受"]).tolist() == [1, 0]
+
+
 def test_tfidf_takes_the_first_of_equally_good_strengths():
     assert fit_tfidf(TRAIN, TRAIN, strengths=(5.0, 50.0))[-1].C == 5.0
 

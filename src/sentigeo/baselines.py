@@ -8,9 +8,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from sentigeo.duplicates import words
+from sentigeo.keywords import share_a_term
 from sentigeo.profile import Profile
 
 STRENGTHS = (1.0, 10.0, 100.0)
+LEAST = 2  # texts that must use a word for it to count
 
 
 def fit_majority(train: pd.DataFrame) -> DummyClassifier:
@@ -23,13 +25,15 @@ def fit_tfidf(
 ) -> Pipeline:
     """Fit TF-IDF of one and two words with logistic regression.
 
+    Texts that share no words, as where these are not written apart, are taken letter by letter.
+
     Args:
         train: Reviews to fit on.
         validation: Reviews that choose among the inverse regularisation strengths; the first of
             equally good ones is taken.
         strengths: Values of C to try.
     """
-    vectorizer = _vectorizer()
+    vectorizer = _vectorizer(train["text"])
     known = vectorizer.fit_transform(train["text"])
     held_out = vectorizer.transform(validation["text"])
     models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
@@ -61,14 +65,18 @@ def score_over_draws(
     scores = []
     for seed in range(profile.seeds):
         drawn = candidates.groupby("label").sample(size, random_state=seed)
-        model = make_pipeline(_vectorizer(), LogisticRegression(C=strength, max_iter=1000))
+        model = make_pipeline(
+            _vectorizer(drawn["text"]), LogisticRegression(C=strength, max_iter=1000)
+        )
         model.fit(drawn["text"], drawn["label"])
         scores.append(model.score(test["text"], test["label"]))
     return np.array(scores)
 
 
-def _vectorizer() -> TfidfVectorizer:
+def _vectorizer(texts: pd.Series) -> TfidfVectorizer:
+    if not share_a_term(texts, LEAST):
+        return TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
     return TfidfVectorizer(
-        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), min_df=2,
+        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), min_df=LEAST,
         sublinear_tf=True,
     )  # fmt: skip

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -94,6 +95,17 @@ def strip_text(text: str) -> str:
 def least_texts(texts: int) -> int:
     """Return how many of so many texts must use a term for it to count: from 2 to 10."""
     return min(10, max(2, texts // 20))
+
+
+def share_a_term(texts: Iterable[str], least: int) -> bool:
+    """Tell whether so many texts use the same term, as they do where words are written apart."""
+    used: Counter[str] = Counter()
+    for text in texts:
+        terms = set(split_terms(text))
+        used.update(terms)
+        if any(used[term] >= least for term in terms):
+            return True
+    return False
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:

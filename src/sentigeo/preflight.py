@@ -1,12 +1,9 @@
 """What is found out before any notebook starts: whether a run can be made, and what it skips."""
 
-from collections import Counter
-from collections.abc import Iterable
-
 from sentigeo.attention import run_openly, tokenize
 from sentigeo.encoder import Encoder, load_encoder
 from sentigeo.errors import UserError
-from sentigeo.keywords import least_texts, split_terms
+from sentigeo.keywords import least_texts, share_a_term
 from sentigeo.masked_lm import check_masked_lm
 from sentigeo.profile import Profile
 from sentigeo.reviews import load_reviews
@@ -49,20 +46,9 @@ def _check_budget(key: str, tokens: int, encoder: Encoder) -> None:
 def _no_keywords(texts: list[str]) -> str:
     """Say if training texts share no word, as where words are not written apart."""
     least = least_texts(len(texts))
-    if _share_a_term(texts, least):
+    if share_a_term(texts, least):
         return ""
     return f"No word but stop words is used by {least} training reviews or more."
-
-
-def _share_a_term(texts: Iterable[str], least: int) -> bool:
-    """Tell whether so many texts use the same term; the first such term ends the search."""
-    used: Counter[str] = Counter()
-    for text in texts:
-        terms = set(split_terms(text))
-        used.update(terms)
-        if any(used[term] >= least for term in terms):
-            return True
-    return False
 
 
 def _no_attention(encoder: Encoder) -> str:
