@@ -1,7 +1,13 @@
 import pytest
 import torch
 from conftest import write_rows
-from transformers import AutoTokenizer, LongformerConfig, LongformerModel
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    AutoTokenizer,
+    LongformerConfig,
+    LongformerModel,
+)
 
 from sentigeo import preflight
 from sentigeo.encoder import load_encoder
@@ -57,6 +63,18 @@ def test_encoder_that_looks_at_some_tokens_only(small, tiny_roberta, tmp_path):
     skipped = check_run(small(model=str(folder)))
     assert list(skipped) == [ATTENTION]
     assert "returns no attention of every token" in skipped[ATTENTION]
+
+
+def test_encoder_of_one_layer_used_again_and_again(small, tiny_bert, tmp_path):
+    folder = tmp_path / "albert"
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(folder)
+    config = AlbertConfig(
+        vocab_size=30522, embedding_size=16, hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
+    AlbertModel(config).save_pretrained(folder)
+    with pytest.raises(UserError, match="layers of a albert model cannot be found"):
+        check_run(small(model=str(folder)))
 
 
 def test_texts_without_words_in_common(small, tmp_path):

@@ -1,6 +1,7 @@
 """What is found out before any notebook starts: whether a run can be made, and what it skips."""
 
 from sentigeo.attention import run_openly, tokenize
+from sentigeo.classifier import encoder_layers
 from sentigeo.encoder import Encoder, load_encoder
 from sentigeo.errors import UserError
 from sentigeo.keywords import least_texts, share_a_term
@@ -23,6 +24,7 @@ def check_run(profile: Profile) -> dict[str, str]:
     """
     reviews = load_reviews(profile)
     encoder = load_encoder(profile.model, profile.model_revision)
+    encoder_layers(encoder.model)  # refuses an encoder whose layers cannot be trained one by one
     _check_budget("max_length", profile.max_length, encoder)
     reasons = {
         KEYWORDS: _no_keywords(reviews.loc[reviews["split"] == "train", "text"].tolist()),
