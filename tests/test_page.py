@@ -6,9 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from sentigeo.colours import spread_colours
 from sentigeo.map_plots import plot_maps
 from sentigeo.page import VISIBLE, Page, draw_png, excerpt
-from sentigeo.plots import class_colours
+from sentigeo.plots import PALETTE
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_palette_does_not_mix_up_twenty_classes():
     figure = plot_maps(maps, labels, [f"class {number}" for number in range(20)])
     with Image.open(BytesIO(draw_png(figure))) as picture:
         pixels = np.unique(np.asarray(picture.convert("RGB"), int).reshape(-1, 3), axis=0)
-    for colour in class_colours(20):
+    for colour in spread_colours(20, PALETTE):
         rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
         assert np.abs(pixels - rgb).max(axis=1).min() <= VISIBLE, colour
 

@@ -2,16 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.plots import PALETTE, class_colours, plot_estimates, plot_layers, plot_lengths
-
-
-def test_no_two_classes_have_one_colour():
-    assert class_colours(3) == list(PALETTE[:3])
-    twenty = class_colours(20)
-    assert tuple(twenty[: len(PALETTE)]) == PALETTE
-    channels = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in twenty])
-    apart = np.abs(channels[:, None] - channels).max(axis=-1) + 255 * np.eye(20)
-    assert apart.min() > 30
+from sentigeo.plots import PALETTE, plot_estimates, plot_layers, plot_lengths
 
 
 def test_lengths_name_the_share_each_budget_cuts():

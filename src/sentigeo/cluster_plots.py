@@ -9,8 +9,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sentigeo.colours import spread_colours
 from sentigeo.map_plots import plot_points
-from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, class_colours, new_figure
+from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, new_figure
 
 # Paul Tol's muted scheme, which colour-blind readers can tell apart: a cluster is no label, so it
 # has none of the colours of the classes.
@@ -35,7 +36,8 @@ def plot_labels_and_clusters(
     """
     times, methods = (list(dict.fromkeys(part)) for part in zip(*maps, strict=True))
     k = 1 + max(int(own.max()) for own in clusters.values())
-    colours, cluster_colours = class_colours(len(classes)), class_colours(k, CLUSTER_COLOURS)
+    colours = spread_colours(len(classes), PALETTE)
+    cluster_colours = spread_colours(k, CLUSTER_COLOURS)
     rows_of_names = math.ceil((len(classes) + k) / 6)
     height = 1.2 + 2.1 * len(times) + 0.25 * max(0, rows_of_names - 3)
     figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
@@ -120,7 +122,7 @@ def plot_keywords(lists: dict[str, pd.DataFrame], sides: Sequence[str]) -> Figur
         lists: Columns `cluster`, `term`, `score`, best first, by title.
         sides: Names of the clusters; the first two face each other, others follow in pairs.
     """
-    colours = class_colours(len(sides), CLUSTER_COLOURS)
+    colours = spread_colours(len(sides), CLUSTER_COLOURS)
     pairs = [range(first, min(first + 2, len(sides))) for first in range(0, len(sides), 2)]
     longest = max(own.groupby("cluster").size().max() for own in lists.values())
     figure = Figure(

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sentigeo.cluster_plots import CLUSTER_COLOURS
+from sentigeo.colours import spread_colours
 from sentigeo.map_plots import plot_points
-from sentigeo.plots import FEW, PAGE_WIDTH, PALETTE, class_colours
+from sentigeo.plots import FEW, PAGE_WIDTH, PALETTE
 
 
 def plot_courses(
@@ -55,7 +56,7 @@ def plot_sizes(frames: dict[tuple[str, str], np.ndarray]) -> Figure:
     figure, axes = _grid(len(sets), len(conditions), 1.7)
     for (name, condition), shares in frames.items():
         axis: Axes = axes[sets.index(name), conditions.index(condition)]
-        colours = class_colours(shares.shape[1], CLUSTER_COLOURS)
+        colours = spread_colours(shares.shape[1], CLUSTER_COLOURS)
         axis.stackplot(range(len(shares)), shares.T, colors=colours, lw=0.4, ec="white")
         axis.set_xlim(0, max(1, len(shares) - 1))
         axis.set_ylim(0, 1)
@@ -83,13 +84,14 @@ def plot_stages(
     axes = figure.subplots(len(sets), len(stages), squeeze=False)
     for (name, stage), own in points.items():
         axis = axes[sets.index(name), stages.index(stage)]
-        plot_points(axis, own, labels[name], class_colours(len(classes[name])))
+        plot_points(axis, own, labels[name], spread_colours(len(classes[name]), PALETTE))
         axis.set_title(stage if name == sets[0] else "")
     for row, name in enumerate(sets):
         axes[row, 0].set_ylabel(f"{name}\n(n = {len(labels[name]):,})")
+        colours = spread_colours(len(classes[name]), PALETTE)
         dots = [
             axes[row, -1].scatter([], [], s=30, color=colour, label=title)
-            for title, colour in zip(classes[name], class_colours(len(classes[name])), strict=True)
+            for title, colour in zip(classes[name], colours, strict=True)
         ]
         many = len(classes[name]) > FEW
         axes[row, -1].legend(

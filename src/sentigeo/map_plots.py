@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, class_colours, new_figure
+from sentigeo.colours import spread_colours
+from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, new_figure
 
 
 def plot_maps(
@@ -25,7 +26,7 @@ def plot_maps(
     height = 0.6 + 2.6 * len(times) + 0.25 * (math.ceil(len(classes) / columns) - 1)
     figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     axes = figure.subplots(len(times), len(methods), squeeze=False)
-    colours = class_colours(len(classes))
+    colours = spread_colours(len(classes), PALETTE)
     for (time, method), points in maps.items():
         axis = axes[times.index(time), methods.index(method)]
         plot_points(axis, points, labels, colours)

@@ -1,14 +1,14 @@
 """Every figure of the report: an analysis in, a Figure out."""
 
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+
+from sentigeo.colours import spread_colours
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the first two are the
 # negative and the positive class in every figure.
@@ -16,12 +16,6 @@ PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F
 GREY = "#666666"
 FEW = len(PALETTE)  # classes up to which a figure names each of them in full
 PAGE_WIDTH = 8.0
-
-# Ottosson's OKLab (2020).
-_TO_CONES = np.array([[0.41222147, 0.53633254, 0.05144599], [0.21190350, 0.68069955, 0.10739696],
-                      [0.08830246, 0.28171884, 0.62997870]])  # fmt: skip
-_TO_LAB = np.array([[0.21045426, 0.79361779, -0.00407205], [1.97799850, -2.42859221, 0.45059371],
-                    [0.02590404, 0.78277177, -0.80867577]])  # fmt: skip
 
 sns.set_theme(style="whitegrid", context="notebook", palette=list(PALETTE), font_scale=0.85)
 
@@ -31,29 +25,6 @@ def new_figure(height: float, columns: int = 1, share_y: bool = False) -> tuple[
     figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     axes = figure.subplots(1, columns, squeeze=False, sharey=share_y)
     return figure, list(axes[0])
-
-
-def class_colours(count: int, palette: Sequence[str] = PALETTE) -> list[str]:
-    """Return a colour for each of so many classes, none twice.
-
-    Beyond the palette, colours are chosen one by one, each as unlike all before it as can be; no
-    choice of twenty can be told apart by everyone.
-    """
-    colours = list(palette[:count])
-    others = [to_hex(rgb) for rgb in product(np.linspace(0, 1, 8), repeat=3)]
-    others = [colour for colour in others if 0.35 < _oklab(colour)[0] < 0.9]  # seen on white
-    while len(colours) < count:
-        taken = np.stack([_oklab(colour) for colour in colours])
-        apart = [np.linalg.norm(taken - _oklab(own), axis=1).min() for own in others]
-        colours.append(others[int(np.argmax(apart))])
-    return colours
-
-
-def _oklab(colour: str) -> np.ndarray:
-    """Return lightness and two hues of a colour, in which distances are what an eye sees."""
-    rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return np.asarray(_TO_LAB @ np.cbrt(_TO_CONES @ linear))
 
 
 def error_bars(frame: pd.DataFrame) -> np.ndarray:
@@ -75,7 +46,7 @@ def plot_lengths(
     """
     figure, (left, right) = new_figure(max(3.4, 1.0 + 0.2 * len(classes)), columns=2)
     bins = sorted({round(edge) for edge in np.geomspace(tokens.min(), tokens.max() + 1, 40)})
-    colours = class_colours(len(classes))
+    colours = spread_colours(len(classes), PALETTE)
     for number, (name, colour) in enumerate(zip(classes, colours, strict=True)):
         sizes = np.sort(tokens[labels == number])
         left.hist(sizes, bins=bins, histtype="step", lw=1.8, color=colour, label=name)
