@@ -1,6 +1,7 @@
 """The command line: `sentigeo report`, `texts`, `site`, `train` and `bench`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile, load_profile, par
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error that a person can put right is one sentence and exit code 1."""
     options = _parser().parse_args(arguments)
+    for stop in (signal.SIGTERM, signal.SIGHUP):  # tidy up as after Ctrl-C
+        signal.signal(stop, signal.default_int_handler)
     try:
         return int(options.run(options) or 0)
     except UserError as error:
@@ -42,15 +45,15 @@ def _texts(options: argparse.Namespace) -> None:
     """Run the notebook for a person's own texts; paths are taken from where it was typed."""
     from sentigeo.own_run import run_own_texts
 
-    source = Path(options.source).expanduser().resolve()
-    out = Path(options.out).expanduser() if options.out else ROOT / "build" / "texts" / source.stem
+    source = _expand(options.source).resolve()
+    out = _expand(options.out) if options.out else ROOT / "build" / "texts" / source.stem
     parameters = {
         "source": str(source),
         "text_field": options.text,
         "label_field": options.label,
-        "model": _absolute(options.model),
+        "model": _absolute(options.model or PACKAGED),
         "revision": options.revision or None,
-        "k": options.k,
+        "k": options.k or "auto",
         "pooling": options.pooling,
         "max_length": options.max_length,
     }
@@ -109,11 +112,19 @@ def _load_profile(options: argparse.Namespace) -> Profile:
     return load_profile(options.profile, **overrides)
 
 
+def _expand(path: str) -> Path:
+    """Return a path with `~` replaced by the home folder it stands for."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UserError(f"There is no home folder for {path}.") from None
+
+
 def _absolute(value: Any) -> Any:
     """Return the whole path of a file or folder that is there, and anything else as it is."""
     named = value in (PACKAGED, *BUILT_IN_SETS)  # whatever else is called so
-    there = not named and isinstance(value, str) and Path(value).expanduser().exists()
-    return str(Path(value).expanduser().resolve()) if there else value
+    there = not named and isinstance(value, str) and _expand(value).exists()
+    return str(_expand(value).resolve()) if there else value
 
 
 def _parser() -> argparse.ArgumentParser:

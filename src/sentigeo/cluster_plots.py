@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from sentigeo.colours import spread_colours
 from sentigeo.map_plots import plot_points
+from sentigeo.page import excerpt
 from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, new_figure
 
 # Paul Tol's muted scheme, which colour-blind readers can tell apart: a cluster is no label, so it
@@ -18,6 +19,7 @@ from sentigeo.plots import FEW, GREY, PAGE_WIDTH, PALETTE, new_figure
 CLUSTER_COLOURS = (
     "#117733", "#AA4499", "#DDCC77", "#332288", "#88CCEE", "#CC6677", "#999933", "#882255",
 )  # fmt: skip
+LONGEST = 32  # characters of a name beside a matrix
 
 
 def plot_labels_and_clusters(
@@ -103,10 +105,11 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
         sizes = table.sum(axis=1).to_numpy()[:, None]
         shares = table.to_numpy() / np.maximum(sizes, 1)
+        columns = [excerpt(name, LONGEST) for name in table.columns]
         sns.heatmap(
             shares, ax=axis, annot=_notes(table.to_numpy(), shares, many), fmt="", cmap="Blues",
-            vmin=0, vmax=1, cbar=False, yticklabels=list(table.index), linewidths=1,
-            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in table.columns],
+            vmin=0, vmax=1, cbar=False, yticklabels=[excerpt(name, LONGEST) for name in table.index], linewidths=1,
+            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in columns],
         )  # fmt: skip
         axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
         axis.tick_params(axis="x", rotation=90 if many else 0)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
+from sentigeo.cluster import align_clusters
 from sentigeo.stats import Estimate, bootstrap, share
 
 INDICES: dict[str, Callable[..., float]] = {
@@ -59,6 +60,17 @@ def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
     """Return the accuracy that the same answers, dealt to other texts at random, would have."""
     classes = np.unique(labels)
     return float(sum((labels == c).mean() * (answers == c).mean() for c in classes))
+
+
+def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) -> float:
+    """Return the mean accuracy of groups that are matched with labels dealt at random.
+
+    Matching makes the best of chance: with many small groups this is well above the share of the
+    largest class.
+    """
+    rng = np.random.default_rng(0)
+    dealt = (rng.permutation(labels) for _ in range(draws))
+    return float(np.mean([(align_clusters(own, groups) == own).mean() for own in dealt]))
 
 
 def compare_answers(

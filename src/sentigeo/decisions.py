@@ -100,9 +100,13 @@ def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )  # fmt: skip
-    facts = json.loads(Path(path).read_text("utf-8")) if path else {}
+    try:
+        facts = dict(json.loads(Path(path).read_text("utf-8"))) if path else {}
+    except (ValueError, TypeError):
+        raise UserError(f"{SENTENCE_POOLING} of '{source}' is not a JSON object.") from None
     modes: dict[str, Pooling] = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
     named = [own for mode, own in modes.items() if facts.get(f"pooling_mode_{mode}")]
+    named += [own for own in POOLINGS if facts.get("pooling_mode") in (own, [own])]
     return named[0] if len(named) == 1 else None
 
 
@@ -110,7 +114,8 @@ def has_head(encoder: Encoder) -> bool:
     """Tell whether a model was saved as a classifier of texts."""
     config = encoder.model.config
     kinds = getattr(config, "architectures", None) or [""]
-    return "ForSequenceClassification" in kinds[0] and int(config.num_labels) > 1
+    one_of_several = getattr(config, "problem_type", None) != "multi_label_classification"
+    return one_of_several and "ForSequenceClassification" in kinds[0] and config.num_labels > 1
 
 
 def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple[Decide, list[str]]:
@@ -134,7 +139,7 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
 
     A fifth of them chooses its strength; all of them where a group is very small.
     """
-    rows = np.random.default_rng(0).permutation(len(vectors))[:LEARNT]
+    rows = _draw_evenly(groups, LEARNT)
     some, own = vectors[rows], groups[rows]
     rest = np.arange(len(rows)) >= len(rows) // 5
     if np.unique(own, return_counts=True)[1].min() < SMALL:
@@ -148,3 +153,12 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
         return found
 
     return decide
+
+
+def _draw_evenly(groups: np.ndarray, most: int) -> np.ndarray:
+    """Draw rows in random order, of no group more than an even part of so many."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(groups))
+    present = np.unique(groups)
+    part = most // len(present)
+    return rng.permutation(np.concatenate([rows[groups[rows] == own][:part] for own in present]))

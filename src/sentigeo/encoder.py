@@ -19,6 +19,7 @@ from sentigeo.profile import PACKAGED
 from sentigeo.store import hash_file, hash_json
 
 LOAD_ERRORS = (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError)
+COUNTED_AT_ONCE = 2_000  # texts; the tokens of many are large
 WEIGHTS = "model.safetensors"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -145,10 +146,14 @@ def hush_transformers() -> None:
 
 def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
     """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
-    encoded = tokenizer(
-        list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False
-    )
-    return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int32)
+    lengths: list[int] = []
+    for start in range(0, len(texts), COUNTED_AT_ONCE):
+        encoded = tokenizer(
+            list(texts[start : start + COUNTED_AT_ONCE]),
+            truncation=False, padding=False, verbose=False, return_attention_mask=False,
+        )  # fmt: skip
+        lengths += [len(ids) for ids in encoded["input_ids"]]
+    return np.array(lengths, dtype=np.int32)
 
 
 def find_encoder(source: str) -> tuple[str, str]:

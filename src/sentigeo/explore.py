@@ -12,11 +12,15 @@ from IPython.display import Image, display
 from sklearn.decomposition import PCA
 
 from sentigeo.attention import find_words
+from sentigeo.chapter import STAGE_VARIABLE
 from sentigeo.decisions import Decide, Reading
 from sentigeo.errors import UserError
+from sentigeo.map_page import Colouring
 from sentigeo.neighbours import nearest_rows
 from sentigeo.own_plots import plot_place
 from sentigeo.page import Page, draw_png, excerpt, plain
+from sentigeo.reviews import clean_text
+from sentigeo.tables import repair
 
 MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
 WIDTH = 640  # pixels of the picture of its place
@@ -28,6 +32,7 @@ class Look:
     """What was found about a sentence.
 
     Attributes:
+        sentence: The sentence as it was read.
         probabilities: (classes,).
         near: Columns `cosine`, `group`, `text`, nearest first.
         place: (2,) on the map.
@@ -35,6 +40,7 @@ class Look:
             decided for falls when the word is taken out.
     """
 
+    sentence: str
     probabilities: np.ndarray
     near: pd.DataFrame
     place: np.ndarray
@@ -50,9 +56,7 @@ class Explorer:
         classes: Names of these classes.
         texts: n known texts.
         vectors: (n, d) their vectors.
-        groups: (n,) group of each, for colour.
-        names: Names of the groups.
-        colours: Colours of the groups.
+        groups: Their groups and colours.
     """
 
     def __init__(
@@ -63,30 +67,28 @@ class Explorer:
         *,
         texts: Sequence[str],
         vectors: np.ndarray,
-        groups: np.ndarray,
-        names: Sequence[str],
-        colours: Sequence[str],
+        groups: Colouring,
     ) -> None:
         self.reading, self.decide, self.classes = reading, decide, list(classes)
         self.texts, self.vectors, self.groups = texts, vectors, groups
-        self.names, self.colours = list(names), list(colours)
         self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
         self._points = self._map.transform(vectors)
 
     def look(self, sentence: str, neighbours: int = 5) -> Look:
         """Return what there is to see about a sentence."""
-        if not sentence.strip():
+        sentence = clean_text(repair(sentence))
+        if not sentence:
             raise UserError("Type a sentence: there is nothing to look at.")
         vector = self.reading.vectors_of_few([sentence])[0]
         rows, cosines = nearest_rows(vector, self.vectors, neighbours)
         near = {
             "cosine": cosines,
-            "group": [self.names[self.groups[row]] for row in rows],
+            "group": [self.groups.names[self.groups.groups[row]] for row in rows],
             "text": [excerpt(self.texts[row]) for row in rows],
         }
         probabilities, words = self._take_out(sentence)
         place = self._map.transform(vector[None])[0]
-        return Look(probabilities, pd.DataFrame(near), place, words)
+        return Look(sentence, probabilities, pd.DataFrame(near), place, words)
 
     def show(self, sentence: str) -> None:
         """Show what there is to see about a sentence."""
@@ -97,10 +99,10 @@ class Explorer:
             f"**{plain(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
             "The words, by how much this probability falls without each (blue) or rises (orange):"
         )
-        display({"text/html": _colour_words(sentence, found.words),
+        display({"text/html": _colour_words(found.sentence, found.words),
                  "text/plain": _list_words(found.words)}, raw=True)  # fmt: skip
         page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
-        figure = plot_place(self._points, self.groups, self.names, self.colours, found.place)
+        figure = plot_place(self._points, self.groups, found.place)
         alt = "Where the sentence lies among the known texts."
         display(
             Image(data=draw_png(figure), alt=alt, width=WIDTH),
@@ -109,7 +111,7 @@ class Explorer:
 
     def box(self) -> None:
         """Show a text box if a notebook server runs this; a report has no one to type into it."""
-        if SERVED not in os.environ:
+        if SERVED not in os.environ or STAGE_VARIABLE in os.environ:
             Page().say("In JupyterLab (`make lab`) a text box stands here; `show` does the same.")
             return
         from ipywidgets import Button, HBox, Output, Text

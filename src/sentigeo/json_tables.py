@@ -53,7 +53,7 @@ def _read_part(found: dict[str, Any], path: Path) -> pd.DataFrame:
         raise UserError(f"{path} holds no rows.")
     name = max(parts, key=lambda name: len(parts[name]))
     table = _rows_of(parts[name], f"{path}, '{name}'")
-    table.attrs["part"] = name
+    table.attrs |= {"part": name, "others": [own for own in parts if own != name]}
     return table
 
 
@@ -74,9 +74,10 @@ def _rows_of(found: Any, where: str) -> pd.DataFrame:
 
 def _rows_of_one_kind(rows: list[Any], names: list[str], where: str) -> pd.DataFrame:
     """Make a table of texts or of objects; a missing text is null, and nothing else may be."""
-    kind = _kind(next((row for row in rows if row is not None), ""))
-    if kind not in ("a text", "an object"):
-        raise UserError(f"{where}, {names[0]}: {kind} where a text or an object is expected.")
+    first = next((place for place, row in enumerate(rows) if row is not None), None)
+    kind = "a text" if first is None else _kind(rows[first])
+    if first is not None and kind not in ("a text", "an object"):
+        raise UserError(f"{where}, {names[first]}: {kind} where a text or an object is expected.")
     for row, name in zip(rows, names, strict=True):
         if _kind(row) != kind and (row is not None or kind == "an object"):
             raise UserError(f"{where}, {name}: {_kind(row)}, while others are {kind}.")

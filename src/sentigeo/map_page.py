@@ -33,6 +33,7 @@ def make_map_page(
     texts: Sequence[str],
     layouts: Mapping[str, np.ndarray],
     colourings: Mapping[str, Colouring],
+    rows: Sequence[int] | None = None,
 ) -> str:
     """Return a page on which a reader explores a map of texts, complete without a network.
 
@@ -41,6 +42,7 @@ def make_map_page(
         texts: n texts, a point each.
         layouts: (n, 2) points by name, at least one; the reader changes between them.
         colourings: Groups of the points by name, at least one, in the same way.
+        rows: What to call the texts; by default they are counted from 1.
     """
     if not len(texts):
         raise UserError("There are no texts to put on a map.")
@@ -51,6 +53,7 @@ def make_map_page(
     facts = {
         "width": WIDTH,
         "steps": STEPS,
+        "rows": [int(row) for row in (range(1, len(texts) + 1) if rows is None else rows)],
         "texts": [text[:WIDTH] for text in texts],
         "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > WIDTH},
         "layouts": [

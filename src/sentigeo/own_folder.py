@@ -1,5 +1,6 @@
 """The folder that receives what was found in a person's own texts: all of it or nothing."""
 
+import csv
 import fcntl
 import os
 import shutil
@@ -17,10 +18,10 @@ from sentigeo.page import Page
 from sentigeo.paths import ROOT
 from sentigeo.store import write_text
 
-NOTEBOOK = "your_texts.ipynb"
+NOTEBOOK, SUMMARY = "your_texts.ipynb", "summary.md"
 UNFINISHED = ".unfinished"  # what a run writes to until it is complete
 FILES = {
-    "summary.md": "what was found, in short",
+    SUMMARY: "what was found, in short",
     NOTEBOOK: "the executed notebook, with every step",
     "map.html": "the interactive map: point at a text to read it, search, colour",
     "rows.csv": "a row a text: cluster, distance from its centre, place on the maps",
@@ -47,6 +48,7 @@ class OwnFolder(Page):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._summary: list[str] = []
+        self._made = {NOTEBOOK, SUMMARY}
 
     def conclude(self, text: str) -> None:
         """Show a paragraph and put it into the summary."""
@@ -65,7 +67,7 @@ class OwnFolder(Page):
     def frame(self, frame: pd.DataFrame, name: str) -> None:
         """Save a table as CSV."""
         with self._writing(name) as path:
-            frame.to_csv(path, index=False)
+            frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)  # for a lone "\r" too
 
     def array(self, array: np.ndarray, name: str) -> None:
         """Save an array."""
@@ -79,10 +81,9 @@ class OwnFolder(Page):
 
     def finish(self, title: str) -> None:
         """Write the summary: all paragraphs in their order, and what each file holds."""
-        made = [name for name in FILES if (self.folder / name).is_file() or name == NOTEBOOK]
-        files = "\n".join(f"- `{name}`: {FILES[name]}" for name in made)
+        files = "\n".join(f"- `{name}`: {FILES[name]}" for name in FILES if name in self._made)
         text = "\n\n".join([f"# {title}", *self._summary, "## Files", files])
-        with self._writing("summary.md") as path:
+        with self._writing(SUMMARY) as path:
             write_text(path, f"{text}\n")
         self.say(f"Files:\n\n{files}")
 
@@ -93,6 +94,7 @@ class OwnFolder(Page):
             raise ValueError(f"{name} is not among the files of a run")
         try:
             yield self.folder / name
+            self._made.add(name)
         except OSError as error:
             raise UserError(f"Cannot write {name} ({error}): is the disk full?") from None
 
@@ -111,22 +113,11 @@ def fill_folder(out: Path) -> Iterator[Path]:
     Files of an earlier run are replaced or removed, whatever else is there is left alone. A run
     that was killed leaves a hidden folder, which the next one removes.
     """
-    existed = out.is_dir()
-    stage = out / UNFINISHED
-    try:
-        if existed and any(out.iterdir()) and not (out / NOTEBOOK).exists() and not stage.exists():
-            raise UserError(f"{out} holds other files: give a new or an empty folder.")
-        stage.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None
-    with (stage / "lock").open("w") as lock:
+    existed, stage = out.is_dir(), out / UNFINISHED
+    with _claim(out):
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"Another run is writing to {out}.") from None
-        try:
-            for name in FILES:
-                (stage / name).unlink(missing_ok=True)
+            shutil.rmtree(stage, ignore_errors=True)
+            stage.mkdir()
             yield stage
             _move(stage, out)
         finally:
@@ -134,6 +125,27 @@ def fill_folder(out: Path) -> Iterator[Path]:
             if not existed:
                 with suppress(OSError):  # it is not empty: the run was complete
                     out.rmdir()
+
+
+@contextmanager
+def _claim(out: Path) -> Iterator[None]:
+    """Make a folder if need be and keep other runs out of it; refuse one of other things."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()) and not any((out / own).exists() for own in (NOTEBOOK, UNFINISHED)):
+            raise UserError(f"{out} holds other files: give a new or an empty folder.")
+        folder = os.open(out, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not (out.is_dir() and os.path.samestat(os.fstat(folder), out.stat())):
+            raise BlockingIOError  # another run has just removed it
+        yield
+    except BlockingIOError:
+        raise UserError(f"Another run is writing to {out}.") from None
+    finally:
+        os.close(folder)
 
 
 def _move(stage: Path, out: Path) -> None:

@@ -9,14 +9,14 @@ from sentigeo.cluster import Clusters, find_clusters, pick_typical
 from sentigeo.errors import UserError
 from sentigeo.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
 from sentigeo.maps import largest_perplexity, load_maps
-from sentigeo.own_texts import OwnTexts
-from sentigeo.stability import possible_numbers, study_stability
+from sentigeo.own_texts import LEAST, OwnTexts
 from sentigeo.store import Store
 
-STUDIED = 2_000  # texts that k is chosen with
+STUDIED = 1_000  # texts that k is chosen with
 CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nearest
 MAPPED = 5_000  # texts that maps are drawn with; all others are placed into them
 SHOWN = 20_000  # texts on the interactive map
+MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # what to call them
 PERPLEXITY = 30.0
 MOST_CLUSTERS = 30
 
@@ -37,10 +37,15 @@ def read_k(k: Any, texts: OwnTexts) -> int | None:
     return int(k)
 
 
-def study_own_k(vectors: np.ndarray) -> pd.DataFrame:
-    """Try numbers of clusters on some of the (n, d) vectors; see `study_stability`."""
-    some = vectors[some_rows(len(vectors), STUDIED)]
-    return study_stability(some, possible_numbers(some))
+def pick_studied(vectors: np.ndarray) -> np.ndarray:
+    """Return the different ones among some of the (n, d) vectors, to choose k with."""
+    different = np.unique(vectors[some_rows(len(vectors), STUDIED)], axis=0)
+    if len(different) < LEAST:
+        raise UserError(
+            f"The encoder has only {len(different)} different vectors for these texts: perhaps it "
+            "does not know their script."
+        )
+    return different
 
 
 def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
@@ -51,16 +56,15 @@ def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
 
 
 def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
-    """Return (n, 2) maps by name: drawn with some of the vectors, the others placed into them."""
+    """Return (n, 2) maps by method: drawn with some of the vectors, the others placed into them."""
     seen = some_rows(len(vectors), MAPPED)
     others = np.setdiff1d(np.arange(len(vectors)), seen)
     perplexity = min(PERPLEXITY, largest_perplexity(len(seen)))
-    wanted = {"PCA": ("pca", 0), "t-SNE": ("tsne", 0)}
-    drawn = load_maps(store, vectors[seen], vectors[others], list(wanted.values()), perplexity)
+    wanted = [(method, 0) for method in MAPS]
     maps = {}
-    for name, own in zip(wanted, drawn, strict=True):
-        maps[name] = np.empty((len(vectors), 2), np.float32)
-        maps[name][seen], maps[name][others] = own.fitted, own.placed
+    for own in load_maps(store, vectors[seen], vectors[others], wanted, perplexity):
+        maps[own.method] = np.empty((len(vectors), 2), np.float32)
+        maps[own.method][seen], maps[own.method][others] = own.fitted, own.placed
     return maps
 
 
@@ -68,14 +72,15 @@ def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10)
     """List the words and pairs of words that set each cluster apart.
 
     Returns:
-        Columns `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use
-        it); no rows where texts have too few words in common.
+        Columns `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use it,
+        of at most `CLUSTERED` that were counted); no rows where texts have too few words in common.
     """
+    seen = some_rows(len(members), CLUSTERED)
     try:
-        terms = count_terms(texts.clean, least_texts(len(texts.clean)))
+        terms = count_terms([texts.clean[row] for row in seen], least_texts(len(seen)))
     except UserError:
         return pd.DataFrame({"cluster": [], "term": [], "score": [], "texts": []})
-    uses = terms.texts_by_cluster(members, k)
+    uses = terms.texts_by_cluster(members[seen], k)
     top = top_terms(keep_best(log_odds(uses)), terms.names, count)
     places = {name: place for place, name in enumerate(terms.names)}
     columns = top["term"].map(places).astype(int)
@@ -120,13 +125,6 @@ def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> p
     )
 
 
-def name_clusters(overview: pd.DataFrame, words: int = 3) -> list[str]:
-    """Name clusters by their number and their first keywords."""
-    first = [", ".join(own.split(", ")[:words]) for own in overview["keywords"]]
-    numbered = zip(overview["cluster"], first, strict=True)
-    return [f"cluster {number}: {own}" if own else f"cluster {number}" for number, own in numbered]
-
-
 def list_rows(
     texts: OwnTexts,
     members: np.ndarray,
@@ -153,9 +151,8 @@ def list_rows(
         "cluster": members + 1,
         "distance": distances[np.arange(len(members)), members],
     }
-    for name, points in maps.items():
-        short = name.lower().replace("-", "")
-        found |= {f"{short}_1": points[:, 0], f"{short}_2": points[:, 1]}
+    for method, points in maps.items():
+        found |= {f"{method}_1": points[:, 0], f"{method}_2": points[:, 1]}
     if texts.labels is not None and answers is not None:
         names = np.array([*texts.classes, ""], dtype=object)
         found |= {

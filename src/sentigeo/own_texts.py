@@ -9,11 +9,12 @@ import pandas as pd
 from sentigeo.errors import UserError
 from sentigeo.paths import locate
 from sentigeo.reviews import clean_text
-from sentigeo.tables import is_missing, label_names, read_table, refuse_rows
+from sentigeo.tables import is_missing, label_names, read_table, refuse_rows, repair
 
 LEAST = 5  # different texts that can be mapped
 LONGEST = 1_000_000  # characters: beyond this a file was probably not cut into texts
 MOST_LABELS = 20
+MOST_NAMED = 10  # fields that could hold labels
 TEXT_FIELD = "text"  # taken where there is one
 
 
@@ -56,9 +57,11 @@ def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> 
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a file of texts.")
     table = read_table(path)
-    table.columns = table.columns.map(str)
+    table.columns = [repair(str(name)) for name in table.columns]
     for field in filter(None, (text_field, label_field)):
         _check_field(table, field, path)
+    if label_field and label_field == text_field:
+        raise UserError(f"{path}: '{label_field}' cannot be both the texts and their labels.")
     field = text_field or _pick_field(
         table.drop(columns=[label_field] if label_field else []), path
     )
@@ -112,7 +115,7 @@ def _check_texts(values: pd.Series, where: str) -> list[str]:
         (len(text) > LONGEST for text in texts),
         f"{where}: more than {LONGEST:,} characters, so cut it into texts, in",
     )
-    return [text.encode("utf-8", "replace").decode() for text in texts]  # no halves of surrogates
+    return [repair(text) for text in texts]
 
 
 def _check_variety(different: int, count: int, where: str) -> None:
@@ -126,7 +129,7 @@ def _check_variety(different: int, count: int, where: str) -> None:
 
 def _number_labels(values: pd.Series, kept: np.ndarray, where: str) -> tuple[np.ndarray, list[str]]:
     """Return the class numbers of the rows that are kept, and the names of the classes."""
-    names = np.array(label_names(values), dtype=object)
+    names = np.array([repair(name) for name in label_names(values)], dtype=object)
     refuse_rows(np.isin(np.arange(len(names)), kept) & (names == ""), f"{where}: no label in")
     names = names[kept]
     classes = sorted(set(names))
@@ -141,9 +144,11 @@ def _describe(
     """Say which field was read, what was left out, and what else there is."""
     part = f" of the part '{table.attrs['part']}'" if "part" in table.attrs else ""
     notes = [f"Texts are taken from the field '{field}'{part}."]
-    others = table.drop(columns=[field])
-    if len(others.columns) and not label_field:
-        notes.append(f"Labels could be in {_list_fields(others)}; none are used.")
+    if table.attrs.get("others"):
+        notes.append(f"Parts that are not read: {', '.join(table.attrs['others'])}.")
+    others = [name for name in table.columns if name != field and _is_label(table[name])]
+    if others and not label_field:
+        notes.append(f"Labels could be in {', '.join(others[:MOST_NAMED])}; none are used.")
     empty = np.setdiff1d(np.arange(len(table)), kept) + 1
     if len(empty):
         shown = ", ".join(map(str, empty[:5])) + (" ..." if len(empty) > 5 else "")
@@ -151,5 +156,13 @@ def _describe(
             f"Rows without a text are left out: {len(empty):,} of {len(table):,} ({shown})."
         )
     if different < len(kept):
-        notes.append(f"{len(kept) - different:,} texts repeat an earlier one; they are kept.")
+        notes.append(f"Repeated texts are kept: {len(kept) - different:,}.")
     return notes
+
+
+def _is_label(values: pd.Series) -> bool:
+    """Tell whether a field has so few different values that these could be classes."""
+    try:
+        return 2 <= values.nunique() <= MOST_LABELS
+    except TypeError:  # lists or objects
+        return False

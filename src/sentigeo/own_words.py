@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from sentigeo.confusion import chance_agreement, estimate_agreement
+from sentigeo.confusion import estimate_agreement, matched_by_chance
 from sentigeo.decisions import Reading
 from sentigeo.encoder import count_tokens
 from sentigeo.own_texts import OwnTexts
 from sentigeo.page import excerpt, plain
-from sentigeo.stability import SPLITS, pick_stable
+from sentigeo.stability import GROUPS, PARTLY, SPLITS, pick_stable
 
-FOUND_AGAIN, PARTLY = 0.8, 0.5  # stability from which clusters are called so
 RESAMPLES = 200
 
 
@@ -39,30 +38,43 @@ def describe_reading(reading: Reading, texts: OwnTexts) -> str:
 
 
 def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
-    """Say which number of clusters was taken, why, and whether clusters can be relied on.
+    """Say which number of clusters was taken, why, and whether they can be taken for groups.
 
     Args:
-        study: Columns `k`, `stability`, `error`.
+        study: As `study_stability` returns it.
         k: The number that was taken.
         asked: Whether a person asked for it.
-        seen: Texts that were studied.
+        seen: Different texts that were studied.
     """
-    tried: dict[int, float] = dict(zip(study["k"], study["stability"], strict=True))
     best = pick_stable(study)
-    stability, error = tried[best], float(study.loc[study["k"] == best, "error"].iloc[0])
-    if stability >= FOUND_AGAIN:
-        trust = "these clusters are found again"
-    elif stability >= PARTLY:
-        trust = "these clusters are found again in part"
+    if asked:
+        why = "as asked for" + (f"; k = {best} would be chosen by stability" if best != k else "")
+    elif len(study) == 1:
+        why = "because there are too few texts to choose"
+    elif study["lead"].max() < PARTLY:
+        why = "because no number stands out"
     else:
-        trust = "no clusters are found again, so take them for a cut through a cloud"
-    why = "as asked for" if asked else "chosen by stability"
-    own = f" k = {k} has {tried[k]:.2f}." if k in tried and k != best else ""
+        why = "chosen by stability"
+    own = study[study["k"] == k]
+    if own.empty:
+        return f"**k = {k}**, {why}. Halves of n = {seen:,} texts are too small to try so many."
+    found = own.iloc[0]
     return (
-        f"**k = {k}**, {why}. Of the numbers tried, k = {best} is the largest that is as stable as "
-        f"any, with {stability:.2f} (standard error {error:.2f}; 1 is the same groups in both "
-        f"halves, 0 is chance; n = {seen:,} texts, {SPLITS} splits): {trust}.{own}"
+        f"**k = {k}**, {why}. Clusters found in either half of the texts agree to "
+        f"{found['stability']:.2f} (adjusted Rand index: 1 for the same groups, 0 for chance; mean "
+        f"of {SPLITS} splits, standard deviation {found['spread']:.2f}; n = {seen:,} different "
+        f"texts); in clouds of the same extent without groups, to {found['cloud']:.2f}. "
+        f"{_trust(found['lead'])}"
     )
+
+
+def _trust(lead: float) -> str:
+    """Say whether clusters are groups, by how far their stability leads that of clouds."""
+    if lead >= GROUPS:
+        return "So these are groups that are found again."
+    if lead >= PARTLY:
+        return "So these are groups in part: some of their borders are found again."
+    return "So take them for a cut through a cloud rather than for groups."
 
 
 def describe_clusters(overview: pd.DataFrame, typical: pd.DataFrame) -> str:
@@ -71,7 +83,7 @@ def describe_clusters(overview: pd.DataFrame, typical: pd.DataFrame) -> str:
     for row in overview.to_dict("records"):
         nearest = typical.loc[typical["cluster"] == row["cluster"], "text"].iloc[0]
         lines.append(
-            f"- **Cluster {row['cluster']}**, {row['texts']:,} texts ({row['share']:.0%}): "
+            f"- **Cluster {row['cluster']}**, {row['share']:.0%} (n = {row['texts']:,}): "
             f"{plain(row['keywords']) or 'no keywords'}. Most typical: {plain(excerpt(nearest))}"
         )
     return "\n".join(lines)
@@ -91,7 +103,7 @@ def describe_agreement(
     found = estimate_agreement(labels, members, answers, RESAMPLES)
     return (
         f"Agreement with the labels '{plain(field)}' (n = {len(labels):,}): accuracy "
-        f"{found['accuracy']:.3f} (dealt at random {chance_agreement(labels, answers):.3f}), "
-        f"adjusted Rand index {found['ari']:.3f}, adjusted mutual information {found['ami']:.3f}. "
-        "Labels name the clusters here, which flatters accuracy a little."
+        f"{found['accuracy']:.3f} (labels dealt at random and matched alike: "
+        f"{matched_by_chance(labels, members):.3f}), adjusted Rand index {found['ari']:.3f}, "
+        f"adjusted mutual information {found['ami']:.3f}."
     )

@@ -17,7 +17,11 @@ GREY = "#666666"
 FEW = len(PALETTE)  # classes up to which a figure names each of them in full
 PAGE_WIDTH = 8.0
 
-sns.set_theme(style="whitegrid", context="notebook", palette=list(PALETTE), font_scale=0.85)
+# Texts are shown as they are: a dollar sign begins no formula.
+sns.set_theme(
+    style="whitegrid", context="notebook", palette=list(PALETTE), font_scale=0.85,
+    rc={"text.parse_math": False},
+)  # fmt: skip
 
 
 def new_figure(height: float, columns: int = 1, share_y: bool = False) -> tuple[Figure, list[Axes]]:

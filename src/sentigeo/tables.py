@@ -1,5 +1,6 @@
 """Read a table of texts from a file, with errors that name file, column and row."""
 
+import csv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ def label_names(labels: Iterable[object]) -> list[str]:
     return [_label_name(label) for label in labels]
 
 
+def repair(text: str) -> str:
+    """Replace halves of surrogate pairs, which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a cell is empty: None, NaN, NA or NaT."""
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
@@ -107,14 +113,26 @@ def _undecodable_line(content: bytes) -> int:
     raise ValueError("the content is UTF-8")
 
 
-def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
+def _read_delimited(path: Path, separator: str, quoted: bool = True) -> pd.DataFrame:
     with path.open(encoding="utf-8-sig") as file:
         names = file.readline()
     if separator not in names and ";" in names:  # as spreadsheets write it in half of Europe
         separator = ";"
-    table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    table = pd.read_csv(
+        path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig",
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    )  # fmt: skip
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes what is too much as row names
         raise UserError(f"{path} has more fields in its rows than names in its first line.")
+    return table
+
+
+def _read_tabbed(path: Path) -> pd.DataFrame:
+    """Read a TSV file; where a quotation mark would swallow the next lines, it is just a mark."""
+    table = _read_delimited(path, "\t")
+    cells = table.to_numpy().ravel()
+    if any(isinstance(cell, str) and "\t" in cell and "\n" in cell for cell in cells):
+        return _read_delimited(path, "\t", quoted=False)
     return table
 
 
@@ -125,7 +143,7 @@ def _read_text(path: Path) -> pd.DataFrame:
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": lambda path: _read_delimited(path, ","),
-    ".tsv": lambda path: _read_delimited(path, "\t"),
+    ".tsv": _read_tabbed,
     ".json": read_json,
     ".jsonl": read_json_lines,
     ".parquet": pd.read_parquet,
