@@ -40,7 +40,7 @@ def test_bad_input_is_one_sentence_and_exit_code_one(capsys, command, arguments,
     ],
 )  # fmt: skip
 def test_trouble_on_the_way(monkeypatch, capsys, error, code, words):
-    def trouble(*_):
+    def trouble(profile, skipped):
         raise error
 
     monkeypatch.setattr("sentigeo.report.run_report", trouble)

@@ -15,6 +15,14 @@ def test_lengths_name_the_share_each_budget_cuts():
     assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes)
 
 
+def test_no_two_of_twenty_classes_have_one_colour():
+    labels = np.arange(200) % 20
+    names = [f"class {number}" for number in range(20)]
+    figure = plot_lengths(10 + labels, labels, names, [128])
+    assert len({line.get_color() for line in figure.axes[1].lines}) == 20
+    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == names
+
+
 def test_estimates_are_drawn_where_they_are():
     frame = pd.DataFrame(
         [("texts", "a", 0.5, 0.4, 0.6, 10), ("texts", "b", 0.7, 0.6, 0.9, 20),
