@@ -105,11 +105,13 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
         sizes = table.sum(axis=1).to_numpy()[:, None]
         shares = table.to_numpy() / np.maximum(sizes, 1)
-        columns = [excerpt(name, LONGEST) for name in table.columns]
+        above, beside = (
+            [excerpt(name, LONGEST) for name in names] for names in (table.columns, table.index)
+        )
         sns.heatmap(
             shares, ax=axis, annot=_notes(table.to_numpy(), shares, many), fmt="", cmap="Blues",
-            vmin=0, vmax=1, cbar=False, yticklabels=[excerpt(name, LONGEST) for name in table.index], linewidths=1,
-            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in columns],
+            vmin=0, vmax=1, cbar=False, yticklabels=beside, linewidths=1,
+            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in above],
         )  # fmt: skip
         axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
         axis.tick_params(axis="x", rotation=90 if many else 0)
