@@ -51,6 +51,13 @@ def test_corpus_of_other_classes_has_no_handcrafted_texts(study):
     assert set(build_corpus(reviews, study.profile)["part"]) == {"train", "validation", "test"}
 
 
+def test_study_in_another_language_has_no_handcrafted_texts(study, tmp_path):
+    profile = load_profile("quick", model=study.profile.model, language="de", **SMALL)
+    german = Study(load_reviews(profile), study.encoder, profile, Store(tmp_path))
+    assert set(german.corpus["part"]) == {"train", "validation", "test"}
+    assert {run.dose for run in german.runs} == {0}
+
+
 def test_every_run_answers(study, results):
     assert len(results) == len(study.runs)
     for result in results:

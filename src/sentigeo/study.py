@@ -26,7 +26,7 @@ from sentigeo.encoder import Encoder, load_encoder
 from sentigeo.evaluate import pair_consistency
 from sentigeo.extract import extract
 from sentigeo.finetune import TrainingSet, predict, train
-from sentigeo.handcrafted import HANDCRAFTED_CLASSES, load_challenge, load_contrastive, take_dose
+from sentigeo.handcrafted import load_challenge, load_contrastive, take_dose, why_unfit
 from sentigeo.layers import BERT_LIKE
 from sentigeo.plan import Run, plan_runs
 from sentigeo.profile import Profile
@@ -75,7 +75,7 @@ def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
         drawn.assign(part=drawn["split"]),
         sample_test_pool(reviews, profile).assign(part="test"),
     ]
-    if reviews.attrs["classes"] == HANDCRAFTED_CLASSES:
+    if not why_unfit(reviews.attrs["classes"], profile.language):
         parts.append(load_challenge().assign(part="challenge"))
         parts.append(load_contrastive().assign(part="contrastive"))
     corpus = pd.concat(parts, ignore_index=True)
@@ -112,7 +112,7 @@ class Study:
         self.tokens = encode_texts(
             self.corpus["text"].tolist(), encoder.tokenizer, profile.max_length, profile.truncation
         )
-        handcrafted = self.classes == HANDCRAFTED_CLASSES
+        handcrafted = not why_unfit(self.classes, profile.language)
         self._has_trunk = encoder.model.config.model_type in BERT_LIKE
         self.runs = plan_runs(profile, encoder.layers, handcrafted, self._has_trunk)
         samples = self.corpus[self.corpus["part"] == "contrastive"]
