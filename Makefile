@@ -15,6 +15,7 @@ help:  ## Show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 	@echo
 	@echo "  PROFILE=quick|laptop|paper|FILE.yaml   which run (default: laptop)"
+	@echo "  INPUT=FILE [TEXT= LABEL= MODEL= K= OUT=]  your texts, their field, labels, encoder, clusters, folder"
 	@echo "  SET=\"key=value key=value\"              profile keys to change for one run"
 
 .venv/ready: requirements.lock
@@ -31,7 +32,7 @@ setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do t
 report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
 	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET"
 
-texts: .venv/ready  ## Cluster and map your own texts: INPUT=FILE [MODEL= K= LABEL= TEXT= OUT=]
+texts: .venv/ready  ## Cluster and map your own texts (INPUT=FILE)
 	@test -n "$$INPUT" || { echo "Name your texts: make texts INPUT=response.json"; exit 1; }
 	@$(BIN)/sentigeo texts --model "$$MODEL" --k "$$K" --label "$$LABEL" --text "$$TEXT" --out "$$OUT" -- "$$INPUT"
 

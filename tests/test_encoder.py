@@ -123,7 +123,7 @@ def test_hub_off_line_says_what_to_do(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(UserError) as error:
         load_encoder("google-bert/bert-base-uncased", revision="86b5e09")
-    assert "'google-bert/bert-base-uncased' cannot be loaded from the hub" in str(error.value)
+    assert "is no folder here and cannot be loaded from the hub" in str(error.value)
     assert "or 'packaged'" in str(error.value)
     assert "\n" not in str(error.value)
 

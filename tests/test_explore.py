@@ -3,10 +3,12 @@ import re
 import numpy as np
 import pytest
 
+from sentigeo.chapter import STAGE_VARIABLE
 from sentigeo.decisions import Reading
 from sentigeo.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.explore import MOST_PIECES, SERVED, Explorer
+from sentigeo.own_plots import colour_labels
 
 KNOWN = ["good day", "good night", "bad day", "bad night", "<b>bad</b> end"]
 
@@ -24,8 +26,7 @@ def explorer(tiny_bert):
     reading = Reading(load_encoder(str(tiny_bert)), "mean", 32)
     return Explorer(
         reading, decide, ["b_ad", "good"], texts=KNOWN, vectors=reading.vectors_of_few(KNOWN),
-        groups=np.array([1, 1, 0, 0, 0]), names=["b_ad", "good"],
-        colours=["#000000", "#FFFFFF"],
+        groups=colour_labels(np.array([1, 1, 0, 0, 0]), ["b_ad", "good"]),
     )  # fmt: skip
 
 
@@ -53,6 +54,12 @@ def test_long_texts_are_taken_apart_in_phrases(explorer):
     assert found.words["end"].iloc[-1] == len("good bad " * 200) - 1
 
 
+def test_mark_up_is_not_read(explorer):
+    found = explorer.look("bad<br /><br />day &amp; night")
+    assert found.sentence == "bad day & night"
+    assert found.words["word"].tolist() == ["bad", "day", "&", "night"]
+
+
 def test_nothing_is_nothing_to_look_at(explorer):
     with pytest.raises(UserError, match="nothing to look at"):
         explorer.look(" \n")
@@ -69,14 +76,18 @@ def test_show_escapes_texts(explorer, shown, monkeypatch):
     assert shown[3].data[:4] == b"\x89PNG"
 
 
-def test_without_a_server_there_is_no_box(explorer, shown, monkeypatch):
+def test_without_a_server_or_in_a_report_there_is_no_box(explorer, shown, monkeypatch):
     monkeypatch.delenv(SERVED, raising=False)
     explorer.box()
-    assert "`make lab`" in shown[0].data
+    monkeypatch.setenv(SERVED, "notebooks/90_your_texts.ipynb")
+    monkeypatch.setenv(STAGE_VARIABLE, "stage")
+    explorer.box()
+    assert ["`make lab`" in output.data for output in shown] == [True, True]
 
 
 def test_a_box_takes_sentences(explorer, monkeypatch):
     monkeypatch.setenv(SERVED, "notebooks/90_your_texts.ipynb")
+    monkeypatch.delenv(STAGE_VARIABLE, raising=False)
     shown, seen = [], []
     monkeypatch.setattr("sentigeo.explore.display", lambda *values, **_: shown.extend(values))
     monkeypatch.setattr(explorer, "show", seen.append)

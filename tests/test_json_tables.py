@@ -54,7 +54,7 @@ def test_the_largest_part_of_an_object_is_read_and_named(tmp_path, value, part):
         ('[{"text": "a"}, null]', "a.json, entry 2: null, while others are an object"),
         ('{"x": "a", "y": true}', "a.json, entry 'y': true or false, while others are a text"),
         ('{"rows": ["a", ["b"]]}', "a.json, 'rows', entry 2: a list, while others are a text"),
-        ("[1, 2]", "a.json, entry 1: a number where a text or an object is expected"),
+        ("[null, 1, 2]", "a.json, entry 2: a number where a text or an object is expected"),
         ('"a"', "a.json holds a text where texts are expected, in a list"),
         ('{"rows": [], "n": 3}', "a.json holds no rows"),
     ],

@@ -185,6 +185,13 @@ def on_white(colour, opacity=0.82):
     return pytest.approx([255 + (own - 255) * opacity for own in shares], abs=3)
 
 
+def test_texts_can_have_numbers_of_their_own(reader):
+    rows = np.array([2, 5, 7, 11, 13, 70_000])
+    reader.open(make_map_page("Gaps", TEXTS, LAYOUTS, {"label": LABEL}, rows))
+    reader.point(5)
+    assert reader.text("#tip .facts").split("\n")[0] == "Row 70,000"
+
+
 def test_pointing_at_a_point_shows_its_text(reader):
     reader.open(make())
     assert not reader.find("#tip").is_displayed()

@@ -25,11 +25,30 @@ def test_a_list_of_texts(tmp_path):
 
 
 def test_the_field_with_the_longest_texts_is_taken_and_named(tmp_path):
-    rows = [{"id": f"id-{n}", "body": f"{text} " * 9, "stars": n} for n, text in enumerate(TEXTS)]
+    rows = [
+        {"id": f"id-{n}", "body": f"{text} " * 9, "stars": n % 3, "tags": [n]}
+        for n, text in enumerate(TEXTS)
+    ]
     own = read_own_texts(put(tmp_path, {"version": 2, "answers": rows}))
     assert own.notes[0] == "Texts are taken from the field 'body' of the part 'answers'."
-    assert own.notes[1] == "Labels could be in id, stars; none are used."
+    assert own.notes[1] == "Labels could be in stars; none are used."
     assert read_own_texts(put(tmp_path, rows), "id").texts[0] == "id-0"
+
+
+def test_fields_with_a_value_of_their_own_for_each_row_are_no_labels(tmp_path):
+    rows = [{"text": f"text {n}", "id": n} for n in range(30)]
+    assert len(read_own_texts(put(tmp_path, rows)).notes) == 1
+
+
+def test_parts_that_are_not_read_are_named(tmp_path):
+    own = read_own_texts(put(tmp_path, {"good": TEXTS, "bad": TEXTS[:2], "n": 3}))
+    assert own.notes[1] == "Parts that are not read: bad."
+
+
+def test_halves_of_surrogates_in_labels_and_names(tmp_path):
+    rows = [{"text": t, "m\ud800": f"{t[0]}\ud800"} for t in TEXTS]
+    own = read_own_texts(put(tmp_path, json.dumps(rows)), label_field="m?")
+    assert own.classes == ["f?", "o?", "s?", "t?"]
 
 
 def test_a_field_called_text_is_preferred_to_longer_ones(tmp_path):
@@ -41,7 +60,7 @@ def test_empty_rows_are_left_out_and_counted(tmp_path):
     own = read_own_texts(put(tmp_path, [TEXTS[0], "", None, "<br />", *TEXTS]))
     assert own.rows.tolist() == [1, 5, 6, 7, 8, 9, 10]
     assert "Rows without a text are left out: 3 of 10 (2, 3, 4)." in own.notes
-    assert "1 texts repeat an earlier one; they are kept." in own.notes
+    assert "Repeated texts are kept: 1." in own.notes
 
 
 def test_mark_up_is_kept_in_texts_but_not_read(tmp_path):
@@ -77,10 +96,11 @@ def test_labels_of_left_out_rows_are_left_out(tmp_path):
         ([{"n": 1}, {"n": 2}], ("", ""), "has no field of texts; its fields are n"),
         ([{"text": "a"}, {"text": 3}], ("", ""), "'text': not a text in row 2"),
         ([{"text": "a"}, {"text": ["b"]}], ("", ""), "'text': not a text in row 2"),
+        ([{"text": t} for t in TEXTS], ("text", "text"), "both the texts and their labels"),
         (["", " ", "\n"], ("", ""), "all texts are empty"),
-        (["one"], ("", ""), "1 of 5 different texts that are needed"),
+        (["one"], ("", ""), "at least 5 different texts are needed, not 1"),
         (["same"] * 9, ("", ""), "all 9 texts are the same"),
-        (["a", "b", "a", "b", "c"], ("", ""), "3 of 5 different texts that are needed"),
+        (["a", "b", "a", "b", "c"], ("", ""), "at least 5 different texts are needed, not 3"),
         ([*TEXTS, "x " * LONGEST], ("", ""), "more than 1,000,000 characters, so cut it into"),
         ([{"text": t, "m": "x"} for t in TEXTS], ("", "m"), "'m': 1 labels; from 2 to 20"),
         ([{"text": f"{n}", "m": n} for n in range(30)], ("", "m"), "'m': 30 labels; from 2 to 20"),

@@ -9,32 +9,40 @@ def test_groups_that_are_there_are_found_again(three_groups):
     vectors, _ = three_groups
     study = study_stability(vectors, range(2, 6)).set_index("k")
     assert study.loc[3, "stability"] == 1
-    assert study.loc[3, "error"] == 0
-    assert (study.loc[[4, 5], "stability"] < 0.95).all()
+    assert study.loc[3, "spread"] == 0
+    assert study.loc[3, "lead"] > 0.4
     assert study["silhouette"].idxmax() == 3
     assert pick_stable(study.reset_index()) == 3
 
 
-def test_an_even_cloud_has_no_clusters_to_be_found_again():
-    cloud = np.random.default_rng(0).normal(size=(200, 20)).astype(np.float32)
-    assert (study_stability(cloud, [3, 5])["stability"] < 0.3).all()
+def test_a_long_cloud_is_cut_at_the_same_place_again_but_has_no_groups():
+    scales = 1 / np.arange(1, 65)
+    cloud = (np.random.default_rng(0).normal(size=(300, 64)) * scales).astype(np.float32)
+    study = study_stability(cloud, [2, 3, 4])
+    assert study["stability"].iloc[0] > 0.5
+    assert study["cloud"].iloc[0] > 0.5
+    assert (study["lead"] < 0.3).all()
+    np.testing.assert_allclose(study["lead"], study["stability"] - study["cloud"])
 
 
-def test_neither_order_nor_repetition_matters(three_groups):
-    vectors, _ = three_groups
-    study = study_stability(vectors, [2, 4])
-    again = study_stability(np.concatenate([vectors[::-1], vectors]), [2, 4])
-    pd.testing.assert_frame_equal(study, again)
-
-
-def test_the_largest_of_equally_stable_numbers_is_picked():
-    study = pd.DataFrame({"k": [2, 3, 4], "stability": [0.9, 0.85, 0.5], "error": [0.06, 0.3, 0.3]})
+def test_the_number_that_leads_most_is_picked():
+    study = pd.DataFrame({"k": [2, 3, 4], "lead": [0.1, 0.5, 0.45]})
     assert pick_stable(study) == 3
-    assert pick_stable(study.assign(error=0.01)) == 2
+    assert pick_stable(study.assign(lead=[-0.1, 0.1, 0.19])) == 2
 
 
-@pytest.mark.parametrize(("different", "last"), [(5, 2), (12, 3), (39, 9), (500, 10)])
-def test_possible_numbers(different, last):
-    vectors = np.repeat(np.arange(different * 2.0).reshape(-1, 2), 3, axis=0)
-    assert possible_numbers(vectors) == range(2, last + 1)
-    study_stability(vectors, [last])
+@pytest.mark.parametrize(
+    ("different", "asked", "numbers"),
+    [
+        (5, None, [2]),
+        (12, None, [2, 3]),
+        (500, None, list(range(2, 11))),
+        (12, 6, [2, 3, 6]),
+        (12, 7, [2, 3]),
+        (500, 14, [*range(2, 11), 14]),
+    ],
+)
+def test_possible_numbers(different, asked, numbers):
+    assert possible_numbers(different, asked) == numbers
+    vectors = np.random.default_rng(0).normal(size=(different, 2))
+    study_stability(vectors, numbers[-1:])  # does not fail

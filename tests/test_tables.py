@@ -50,7 +50,8 @@ def test_every_format_gives_the_same_rows(tmp_path, kind):
     [
         ("a.csv", b'text,label\n"open,1\n', "a.csv cannot be read"),
         ("a.csv", b"text,label\n", "a.csv holds no rows"),
-        ("a.csv", b"", "a.csv cannot be read"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.json", b"", "a.json is empty"),
         ("a.csv", b"text,label\nfine,1\ncaf\xe9,0\n", "a.csv is not UTF-8 text: see line 3"),
         ("a.csv", b"text,label\na,b,c,d\ne,f\ng,h,i,j,k\n", "a.csv cannot be read"),
         ("a.csv", b"text,label\nGood film, really,1\n", "more fields in its rows"),
@@ -69,6 +70,13 @@ def test_malformed_files_are_named(tmp_path, name, content, words):
     assert words in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_quotation_mark_does_not_swallow_lines_of_a_tsv_file(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('text\tlabel\n"Tis fine\t1\nbad\t0\nso "so"\t0\n"quoted"\t1\n')
+    table = read_table(path)
+    assert table["text"].tolist() == ['"Tis fine', "bad", 'so "so"', '"quoted"']
 
 
 def test_plain_text_is_one_text_a_line(tmp_path):

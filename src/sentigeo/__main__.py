@@ -148,14 +148,19 @@ def _add_texts(commands: Any) -> None:
     """Add the command that takes a person's own texts; an empty option is one that is not given."""
     command = commands.add_parser("texts", help="cluster and map your own texts")
     command.add_argument("source", help="JSON, JSONL, CSV, TSV, Parquet, or text with one a line")
-    command.add_argument("--out", default="", help="folder (default: build/texts/<name>)")
-    command.add_argument("--text", default="", metavar="FIELD", help="where the texts are")
-    command.add_argument("--label", default="", metavar="FIELD", help="where labels are, if any")
-    command.add_argument("--model", default=PACKAGED, help="hub id or folder")
-    command.add_argument("--revision", default="", help="commit of a hub model")
-    command.add_argument("--k", default="auto", help="number of clusters, or auto")
-    command.add_argument("--pooling", default="auto", help="cls, mean, max or auto")
-    command.add_argument("--max-length", default=256, type=int, help="tokens of a text to read")
+    for name, default, help_text in (
+        ("out", "", "folder (default: build/texts/<name>)"),
+        ("text", "", "field of the texts (default: text, or that of the longest texts)"),
+        ("label", "", "field of labels to compare with, if there are any"),
+        ("model", PACKAGED, "hub id or folder of the encoder (default: %(default)s)"),
+        ("revision", "", "commit of a hub model"),
+        ("k", "auto", "number of clusters, or auto, which tries 2 to 10 (default: %(default)s)"),
+        ("pooling", "auto", "cls, mean, max, or auto: as the encoder was trained (the default)"),
+    ):
+        command.add_argument(f"--{name}", default=default, help=help_text)
+    command.add_argument(
+        "--max-length", default=256, type=int, help="tokens of a text to read (default: 256)"
+    )
     command.set_defaults(run=_texts)
 
 

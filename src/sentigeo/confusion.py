@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
 from sentigeo.cluster import align_clusters
-from sentigeo.stats import Estimate, bootstrap, share
+from sentigeo.stats import Estimate, bootstrap_index, share
 
 INDICES: dict[str, Callable[..., float]] = {
     "ari": adjusted_rand_score,
@@ -52,7 +52,9 @@ def estimate_agreement(
     """
     found = {"accuracy": share(answers == labels)}
     for name, index in INDICES.items():
-        found[name] = bootstrap(partial(_of_rows, index, labels, groups), len(labels), resamples)
+        found[name] = bootstrap_index(
+            partial(_of_rows, index, labels, groups), len(labels), resamples
+        )
     return found
 
 

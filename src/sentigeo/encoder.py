@@ -180,8 +180,8 @@ def explain_failure(source: str, error: Exception) -> str:
     if locate(source):
         return f"The model folder {source} cannot be loaded: {reason}."
     return (
-        f"The model '{source}' cannot be loaded from the hub ({reason}): check its name, revision "
-        "and your network, or give the path of a local folder, or 'packaged'."
+        f"The model '{source}' is no folder here and cannot be loaded from the hub ({reason}): "
+        "check its name, revision and your network, or give the path of a folder, or 'packaged'."
     )
 
 
@@ -194,6 +194,8 @@ def _check(config: Any, tokenizer: Any, source: str) -> None:
             f"The model '{source}' ({config.model_type}) is not a BERT-like encoder"
             + (f": its configuration has no {missing[0]}." if missing else ".")
         )
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise UserError(f"The model '{source}' has no tokenizer: save that into its folder, too.")
     if not tokenizer.is_fast or tokenizer.pad_token_id is None:
         raise UserError(f"The model '{source}' has no fast tokenizer with a padding token.")
 

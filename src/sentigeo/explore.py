@@ -15,12 +15,12 @@ from sentigeo.attention import find_words
 from sentigeo.chapter import STAGE_VARIABLE
 from sentigeo.decisions import Decide, Reading
 from sentigeo.errors import UserError
+from sentigeo.json_tables import repair
 from sentigeo.map_page import Colouring
 from sentigeo.neighbours import nearest_rows
 from sentigeo.own_plots import plot_place
 from sentigeo.page import Page, draw_png, excerpt, plain
 from sentigeo.reviews import clean_text
-from sentigeo.tables import repair
 
 MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
 WIDTH = 640  # pixels of the picture of its place

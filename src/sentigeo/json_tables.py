@@ -12,7 +12,7 @@ from sentigeo.errors import UserError
 def read_json(path: Path) -> pd.DataFrame:
     """Read a JSON file of any of these shapes; an error names the line or the entry."""
     try:
-        found = json.loads(path.read_text("utf-8-sig"))
+        found = _parse(path.read_text("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
     if isinstance(found, dict) and not _has_entries(found):
@@ -27,11 +27,21 @@ def read_json_lines(path: Path) -> pd.DataFrame:
         if not line.strip():
             continue
         try:
-            rows.append(json.loads(line))
+            rows.append(_parse(line))
         except json.JSONDecodeError as error:
             raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
         numbers.append(f"line {number}")
     return _rows_of_one_kind(rows, numbers, str(path))
+
+
+def repair(text: str) -> str:
+    """Replace halves of surrogate pairs: JSON can hold them, but no file in UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON; keys are repaired, because they become the names of columns."""
+    return json.loads(text, object_pairs_hook=lambda pairs: {repair(k): v for k, v in pairs})
 
 
 def _has_entries(found: dict[str, Any]) -> bool:

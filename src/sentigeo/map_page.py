@@ -33,7 +33,7 @@ def make_map_page(
     texts: Sequence[str],
     layouts: Mapping[str, np.ndarray],
     colourings: Mapping[str, Colouring],
-    rows: Sequence[int] | None = None,
+    rows: np.ndarray | None = None,
 ) -> str:
     """Return a page on which a reader explores a map of texts, complete without a network.
 
@@ -42,7 +42,7 @@ def make_map_page(
         texts: n texts, a point each.
         layouts: (n, 2) points by name, at least one; the reader changes between them.
         colourings: Groups of the points by name, at least one, in the same way.
-        rows: What to call the texts; by default they are counted from 1.
+        rows: (n,) numbers of the texts; by default they are counted from 1.
     """
     if not len(texts):
         raise UserError("There are no texts to put on a map.")
@@ -53,7 +53,7 @@ def make_map_page(
     facts = {
         "width": WIDTH,
         "steps": STEPS,
-        "rows": [int(row) for row in (range(1, len(texts) + 1) if rows is None else rows)],
+        "rows": None if rows is None else pack_numbers(np.asarray(rows), "<u4"),
         "texts": [text[:WIDTH] for text in texts],
         "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > WIDTH},
         "layouts": [
@@ -62,7 +62,7 @@ def make_map_page(
         "colourings": [
             {
                 "name": name,
-                "groups": pack_groups(own.groups),
+                "groups": pack_numbers(own.groups, "<u2"),
                 "names": list(own.names),
                 "colours": list(own.colours),
             }
@@ -102,9 +102,9 @@ def pack_points(points: np.ndarray) -> str:
     """Return (n, 2) points, on one scale that fills the longer axis, in base 64."""
     moved = points - points.min(axis=0).astype(np.float64)
     scaled = moved / (moved.max() or 1.0) * STEPS
-    return base64.b64encode(scaled.round().astype("<u2").tobytes()).decode()
+    return pack_numbers(scaled.round(), "<u2")
 
 
-def pack_groups(groups: np.ndarray) -> str:
-    """Return (n,) numbers of groups as two bytes each in base 64."""
-    return base64.b64encode(groups.astype("<u2").tobytes()).decode()
+def pack_numbers(numbers: np.ndarray, kind: str) -> str:
+    """Return (n,) whole numbers of a kind, such as `<u2` for two bytes each, in base 64."""
+    return base64.b64encode(numbers.astype(kind).tobytes()).decode()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sentigeo.chapter import STAGE_VARIABLE
+from sentigeo.encoder import find_encoder
 from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters, environment, execute
 from sentigeo.own_folder import NOTEBOOK, fill_folder
@@ -31,9 +32,13 @@ def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
         parameters["source"], parameters["text_field"], parameters["label_field"]
     )  # what is wrong with them is said before a kernel starts
     read_k(parameters["k"], texts)
+    find_encoder(parameters["model"])
+    print(f"{len(texts.texts):,} texts. {' '.join(texts.notes)}", flush=True)
     try:
         with fill_folder(out) as stage:
             _execute(stage, parameters)
+    except UserError as error:
+        raise UserError(str(error).removeprefix(f"{SOURCE.name}: ")) from None
     except OSError as error:
         raise UserError(f"Cannot write to {out}: {error.strerror or error}.") from None
 

@@ -19,6 +19,7 @@ SHOWN = 20_000  # texts on the interactive map
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # what to call them
 PERPLEXITY = 30.0
 MOST_CLUSTERS = 30
+LEAST_SCORE = 2.0  # standard errors by which a keyword's odds surpass those of other clusters
 
 
 def read_k(k: Any, texts: OwnTexts) -> int | None:
@@ -29,11 +30,9 @@ def read_k(k: Any, texts: OwnTexts) -> int | None:
     """
     if str(k).strip().lower() == "auto":
         return None
-    if not str(k).strip().isdecimal():
-        raise UserError(f"k is {k!r}: give a number from 2, or 'auto'.")
     most = min(MOST_CLUSTERS, len(set(texts.clean)))
-    if not 2 <= int(k) <= most:
-        raise UserError(f"k = {k} clusters are not possible here: choose from 2 to {most}.")
+    if not str(k).strip().isdecimal() or not 2 <= int(k) <= most:
+        raise UserError(f"k must be a number from 2 to {most} for these texts, or auto, not '{k}'.")
     return int(k)
 
 
@@ -81,11 +80,24 @@ def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10)
     except UserError:
         return pd.DataFrame({"cluster": [], "term": [], "score": [], "texts": []})
     uses = terms.texts_by_cluster(members[seen], k)
-    top = top_terms(keep_best(log_odds(uses)), terms.names, count)
+    scores = keep_best(log_odds(uses))
+    scores[scores < LEAST_SCORE] = -np.inf
+    top = _drop_nested(top_terms(scores, terms.names, len(terms.names)))
+    top = top.groupby("cluster").head(count).reset_index(drop=True)
     places = {name: place for place, name in enumerate(terms.names)}
     columns = top["term"].map(places).astype(int)
     top["texts"] = uses[top["cluster"].astype(int), columns]
     return top.assign(cluster=top["cluster"] + 1)
+
+
+def _drop_nested(top: pd.DataFrame) -> pd.DataFrame:
+    """Leave out terms that share a word with a better one of the same cluster."""
+    kept, used = [], set[tuple[int, str]]()
+    for row in top.itertuples():
+        words = {(int(str(row.cluster)), word) for word in str(row.term).split()}
+        kept.append(not words & used)
+        used |= words if kept[-1] else set()
+    return top[np.array(kept, bool)]
 
 
 def list_typical(

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from sentigeo.errors import UserError
+from sentigeo.json_tables import repair
 from sentigeo.paths import locate
 from sentigeo.reviews import clean_text
-from sentigeo.tables import is_missing, label_names, read_table, refuse_rows, repair
+from sentigeo.tables import is_missing, label_names, read_table, refuse_rows
 
 LEAST = 5  # different texts that can be mapped
 LONGEST = 1_000_000  # characters: beyond this a file was probably not cut into texts
@@ -124,7 +125,7 @@ def _check_variety(different: int, count: int, where: str) -> None:
     if count > 1 and different == 1:
         raise UserError(f"{where}: all {count:,} texts are the same.")
     if different < LEAST:
-        raise UserError(f"{where}: {different} of {LEAST} different texts that are needed.")
+        raise UserError(f"{where}: at least {LEAST} different texts are needed, not {different}.")
 
 
 def _number_labels(values: pd.Series, kept: np.ndarray, where: str) -> tuple[np.ndarray, list[str]]:
@@ -161,8 +162,8 @@ def _describe(
 
 
 def _is_label(values: pd.Series) -> bool:
-    """Tell whether a field has so few different values that these could be classes."""
+    """Tell whether a field has so few different values, some repeated, that these are classes."""
     try:
-        return 2 <= values.nunique() <= MOST_LABELS
+        return 2 <= values.nunique() <= min(MOST_LABELS, len(values) - 1)
     except TypeError:  # lists or objects
         return False

@@ -5,7 +5,7 @@ import pandas as pd
 
 from sentigeo.confusion import estimate_agreement, matched_by_chance
 from sentigeo.decisions import Reading
-from sentigeo.encoder import count_tokens
+from sentigeo.encoder import PACKAGED_NAME, count_tokens
 from sentigeo.own_texts import OwnTexts
 from sentigeo.page import excerpt, plain
 from sentigeo.stability import GROUPS, PARTLY, SPLITS, pick_stable
@@ -23,16 +23,17 @@ def describe_reading(reading: Reading, texts: OwnTexts) -> str:
     encoder = reading.encoder
     lengths = count_tokens(texts.clean, encoder.tokenizer)
     cut = int((lengths > reading.max_length).sum())
+    english = "It was trained on English texts. " if encoder.name == PACKAGED_NAME else ""
     revision = f", revision {plain(encoder.revision)}" if encoder.revision else ""
     return (
         f"Encoder: {plain(encoder.name)} ({type(encoder.model).__name__}, {encoder.layers} layers, "
         f"{encoder.width} wide{revision}, weights {encoder.sha256[:12]}); last layer, pooling "
-        f"'{reading.pooling}'. "
+        f"'{reading.pooling}'. {english}"
         + (
             f"{cut:,} of {len(lengths):,} texts have more than {reading.max_length} tokens: of "
             "these the first quarter of that budget is read and, for the rest of it, the end."
             if cut
-            else f"All of them are read whole: none has more than {reading.max_length} tokens."
+            else f"Every text is read whole: none has more than {reading.max_length} tokens."
         )
     )
 
@@ -101,8 +102,11 @@ def describe_agreement(
         field: Where the labels come from.
     """
     found = estimate_agreement(labels, members, answers, RESAMPLES)
+    k, classes = len(np.unique(members)), len(np.unique(labels))
+    left_over = f" ({k - classes} clusters are left without one)" if k > classes else ""
     return (
-        f"Agreement with the labels '{plain(field)}' (n = {len(labels):,}): accuracy "
+        f"Agreement of k = {k} clusters with the {classes} labels '{plain(field)}', where each "
+        f"label is given one cluster{left_over}: accuracy "
         f"{found['accuracy']:.3f} (labels dealt at random and matched alike: "
         f"{matched_by_chance(labels, members):.3f}), adjusted Rand index {found['ari']:.3f}, "
         f"adjusted mutual information {found['ami']:.3f}."

@@ -1,5 +1,6 @@
 """What a notebook can show: sentences, tables, pictures, and links to interactive pages."""
 
+import warnings
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -34,6 +35,8 @@ class Page:
             return
         styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
         styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
+        words = [name for name in frame if pd.api.types.is_string_dtype(frame[name])]
+        styler = styler.set_properties(words, **{"text-align": "left"})
         plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
         display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
 
@@ -57,7 +60,9 @@ def draw_png(figure: Figure) -> bytes:
     Where a palette would mix up colours, as of twenty classes, the figure is left as it is.
     """
     drawn, small = BytesIO(), BytesIO()
-    figure.savefig(drawn, dpi=FIGURE_DPI)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a script that no installed font knows
+        figure.savefig(drawn, dpi=FIGURE_DPI)
     with Picture.open(drawn) as picture:
         full = picture.convert("RGB")
     reduced = full.quantize(256)

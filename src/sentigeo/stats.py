@@ -155,10 +155,34 @@ def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: i
         cases: n.
         resamples: Bootstrap resamples.
     """
+    low, high = _middle(_resample(statistic, cases, resamples))
+    return Estimate(statistic(np.arange(cases)), low, high, cases)
+
+
+def bootstrap_index(
+    statistic: Callable[[np.ndarray], float], cases: int, resamples: int
+) -> Estimate:
+    """Estimate an index of agreement, at most 1; arguments as for `bootstrap`.
+
+    A case that is drawn twice agrees with itself, which pushes the index up; so what resamples
+    give is moved until its mean is the value of all cases.
+    """
+    value = statistic(np.arange(cases))
+    found = _resample(statistic, cases, resamples)
+    low, high = _middle(found - found.mean() + value)
+    return Estimate(value, low, min(high, 1.0), cases)
+
+
+def _resample(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> np.ndarray:
     draws = np.random.default_rng(0).integers(cases, size=(resamples, cases))
+    return np.array([statistic(drawn) for drawn in draws])
+
+
+def _middle(values: np.ndarray) -> tuple[float, float]:
+    """Return the bounds of the middle part of values that intervals cover."""
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile([statistic(drawn) for drawn in draws], [tail, 1 - tail])
-    return Estimate(statistic(np.arange(cases)), float(low), float(high), cases)
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Estimate:

@@ -32,6 +32,8 @@ def read_table(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} has the ending {path.suffix!r}; files can end in {known}.")
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
+    if not path.stat().st_size:
+        raise UserError(f"{path} is empty.")
     try:
         table = reader(path)
     except UnicodeDecodeError:
@@ -85,11 +87,6 @@ def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
 def label_names(labels: Iterable[object]) -> list[str]:
     """Name label values: `1`, `1.0` and `"1"` are one label, missing values have no name."""
     return [_label_name(label) for label in labels]
-
-
-def repair(text: str) -> str:
-    """Replace halves of surrogate pairs, which no file can hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def is_missing(value: Any) -> bool:
