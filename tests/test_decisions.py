@@ -8,6 +8,7 @@ from sentigeo.decisions import (
     Reading,
     decide_by_head,
     decide_by_probe,
+    decide_many,
     has_head,
     pick_pooling,
 )
@@ -48,6 +49,8 @@ def test_a_head_decides_as_the_whole_model_does(classifier):
     assert has_head(encoder)
     decide, classes = decide_by_head(str(classifier), None, Reading(encoder, "cls", 32))
     assert classes == ["bad", "so so", "good"]
+    many = [text * times for times in range(1, 90) for text in TEXTS[:3]]
+    np.testing.assert_allclose(decide_many(decide, many), decide(many), atol=1e-5)
     model = AutoModelForSequenceClassification.from_pretrained(classifier).eval()
     for text, own in zip(TEXTS[:3], decide(TEXTS[:3]), strict=True):
         with torch.inference_mode():

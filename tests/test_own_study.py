@@ -6,6 +6,8 @@ from sentigeo.errors import UserError
 from sentigeo.own_study import (
     cluster_own,
     find_keywords,
+    list_labels,
+    list_predictions,
     list_rows,
     list_typical,
     map_own,
@@ -97,13 +99,18 @@ def test_typical_texts_are_near_and_different():
 def test_rows_hold_what_was_found():
     maps = {"pca": np.zeros((6, 2)), "tsne": np.ones((6, 2))}
     distances = np.arange(12.0).reshape(6, 2)
-    plain = list_rows(ANIMALS, MEMBERS, distances, maps, None)
+    plain = list_rows(ANIMALS, MEMBERS, distances, maps)
     assert list(plain) == [
         "row", "text", "cluster", "distance", "pca_1", "pca_2", "tsne_1", "tsne_2",
     ]  # fmt: skip
     assert plain["distance"].tolist() == [0, 2, 4, 7, 9, 11]
+
+
+def test_labels_and_predictions_stand_beside_them():
     labelled = make_texts(ANIMALS.texts, [0, 0, 1, 1, 1, 1], ["a", "b"])
-    rows = list_rows(labelled, MEMBERS, distances, maps, np.array([0, 0, 0, 1, 1, -1]))
+    rows = list_labels(labelled, np.array([0, 0, 0, 1, 1, -1]))
     assert rows["label"].tolist() == ["a", "a", "b", "b", "b", "b"]
     assert rows["cluster_label"].tolist() == ["a", "a", "a", "b", "b", ""]
     assert rows["agrees"].tolist() == [True, True, False, True, True, False]
+    predicted = list_predictions(np.array([[0.2, 0.8], [0.6, 0.4]]), ["no", "yes"])
+    assert predicted.to_dict("list") == {"predicted": ["yes", "no"], "probability": [0.8, 0.6]}

@@ -17,6 +17,7 @@ from sentigeo.encoder import Encoder, find_encoder
 from sentigeo.errors import UserError
 from sentigeo.layers import hidden_states, pool
 from sentigeo.probe import fit_probe
+from sentigeo.progress import track
 from sentigeo.store import Store
 from sentigeo.tokens import TokenIds, Truncation, encode_texts
 from sentigeo.trunk import make_batch
@@ -132,6 +133,14 @@ def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple
 
     labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
     return decide, [labels[number] for number in sorted(labels)]
+
+
+def decide_many(decide: Decide, texts: Sequence[str]) -> np.ndarray:
+    """Return the (n, classes) probabilities of many texts; short ones are decided together."""
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    parts = np.array_split(order, max(1, len(order) // (8 * BATCH)))
+    found = [decide([texts[row] for row in part]) for part in track(parts, "deciding")]
+    return np.concatenate(found)[np.argsort(order)]
 
 
 def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -> Decide:

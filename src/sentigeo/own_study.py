@@ -1,5 +1,6 @@
 """Clusters, maps and keywords of a person's own texts, few or very many."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,7 @@ def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> p
 
 
 def list_rows(
-    texts: OwnTexts,
-    members: np.ndarray,
-    distances: np.ndarray,
-    maps: dict[str, np.ndarray],
-    answers: np.ndarray | None,
+    texts: OwnTexts, members: np.ndarray, distances: np.ndarray, maps: dict[str, np.ndarray]
 ) -> pd.DataFrame:
     """Put what was found about every text side by side.
 
@@ -151,11 +148,9 @@ def list_rows(
         members: (n,) cluster of each.
         distances: (n, k) distances from the centroids.
         maps: (n, 2) points by map.
-        answers: (n,) class that each text's cluster stands for, if there are labels.
 
     Returns:
-        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two a map, and
-        with labels `label`, `cluster_label`, `agrees`.
+        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), and two a map.
     """
     found: dict[str, Any] = {
         "row": texts.rows,
@@ -165,14 +160,27 @@ def list_rows(
     }
     for method, points in maps.items():
         found |= {f"{method}_1": points[:, 0], f"{method}_2": points[:, 1]}
-    if texts.labels is not None and answers is not None:
-        names = np.array([*texts.classes, ""], dtype=object)
-        found |= {
-            "label": names[texts.labels],
-            "cluster_label": names[answers],
-            "agrees": answers == texts.labels,
-        }
     return pd.DataFrame(found)
+
+
+def list_labels(texts: OwnTexts, answers: np.ndarray) -> pd.DataFrame:
+    """Return columns `label`, `cluster_label` and `agrees`.
+
+    Args:
+        texts: n labelled texts.
+        answers: (n,) class that each text's cluster stands for; -1 for none.
+    """
+    names = np.array([*texts.classes, ""], dtype=object)
+    agrees = answers == texts.labels
+    own = {"label": names[texts.labels], "cluster_label": names[answers], "agrees": agrees}
+    return pd.DataFrame(own)
+
+
+def list_predictions(probabilities: np.ndarray, classes: Sequence[str]) -> pd.DataFrame:
+    """Return columns `predicted` and `probability` from (n, classes) probabilities."""
+    best = probabilities.argmax(axis=1)
+    names = np.array(classes, dtype=object)
+    return pd.DataFrame({"predicted": names[best], "probability": probabilities.max(axis=1)})
 
 
 def some_rows(count: int, most: int) -> np.ndarray:
