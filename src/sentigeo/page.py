@@ -35,8 +35,6 @@ class Page:
             return
         styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
         styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
-        words = [name for name in frame if pd.api.types.is_string_dtype(frame[name])]
-        styler = styler.set_properties(words, **{"text-align": "left"})
         plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
         display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
 
