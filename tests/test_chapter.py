@@ -4,7 +4,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
-from sentigeo.claims import Claim
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
 from sentigeo.stats import Estimate
@@ -65,12 +64,32 @@ def test_metrics_of_earlier_chapters_are_recalled(chapter, monkeypatch, quick):
         later.recall("a.d")
 
 
-def test_claims_and_checkpoints_are_recorded(chapter, shown):
-    chapter.claim(Claim("C1", "002", "It helps.", "gain", "above 0.", 0.1, 0.05, 0.2, "supported"))
+def test_checkpoints_are_recorded(chapter):
     chapter.checkpoint("with", ROOT / "data/cache/x")
-    assert part(chapter)["claims"][0]["verdict"] == "supported"
     assert part(chapter)["checkpoints"] == {"with": "data/cache/x"}
-    assert "Verdict: **supported**" in shown[0].data
+
+
+def test_claims_are_judged_by_what_the_run_recorded(chapter, shown):
+    with pytest.raises(UserError, match="The claim C4 names"):
+        chapter.verdict("C4")
+    for name in ("pca", "tsne"):
+        chapter.record(f"maps.after.{name}.svm_accuracy", Estimate(0.95, 0.93, 0.97, 10))
+    chapter.verdict("C4")
+    assert "classifies above 89%. Verdict: supported." in shown[0]["text/plain"]
+
+
+def test_claims_that_cannot_be_tested_are_recorded(chapter, shown):
+    chapter.untestable(["C1", "E1"], "There are no pairs.")
+    assert part(chapter)["untestable"] == dict.fromkeys(["C1", "E1"], "There are no pairs.")
+    chapter.verdict("C1")
+    assert "Why: There are no pairs." in shown[0]["text/plain"]
+
+
+def test_counts_have_no_interval(chapter):
+    chapter.count("encoder.layers", 6)
+    assert part(chapter)["metrics"]["encoder.layers"] == {
+        "value": 6, "low": 6, "high": 6, "n": 1, "unit": "count",
+    }  # fmt: skip
 
 
 def test_arrays_are_left_for_the_chapters_after(chapter, quick, tmp_path):

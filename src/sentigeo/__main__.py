@@ -77,7 +77,7 @@ def _train(options: argparse.Namespace) -> None:
     from sentigeo.preflight import DEEP, check_run
     from sentigeo.reviews import load_reviews
     from sentigeo.store import Store
-    from sentigeo.study import Study, pick_tuned
+    from sentigeo.study import Study, kept_models, pick_tuned
     from sentigeo.text_sets import load_text_sets
 
     skipped = check_run(profile)
@@ -86,6 +86,7 @@ def _train(options: argparse.Namespace) -> None:
     study = Study(load_reviews(profile), encoder, profile, store)
     results = study.results()
     study.tuned_vectors(pick_tuned(results))
+    study.tuned_cls(kept_models(results)["without"])
     count = len(results)
     for draws in load_text_sets(profile).values() if DEEP not in skipped else ():
         for seed, texts in enumerate(draws):

@@ -1,17 +1,22 @@
 """What every later model must beat: the largest class, and TF-IDF with logistic regression."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import TruncatedSVD
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from sentigeo.duplicates import words
 from sentigeo.keywords import share_a_term
 from sentigeo.profile import Profile
 
 STRENGTHS = (1.0, 10.0, 100.0)
+TOPICS = 100
 LEAST = 2  # texts that must use a word for it to count
 
 
@@ -39,6 +44,29 @@ def fit_tfidf(
     models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
     best = int(np.argmax([model.score(held_out, validation["label"]) for model in models]))
     return make_pipeline(vectorizer, models[best])
+
+
+def topic_vectors(
+    train: Sequence[str], test: Sequence[str], size: int = TOPICS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors of texts that know only their words: TF-IDF in few dimensions, of length 1.
+
+    This is latent semantic analysis, what one would cluster without an encoder.
+
+    Args:
+        train: Texts that words and dimensions are learned from.
+        test: Other texts.
+        size: Dimensions; fewer if there are fewer words.
+
+    Returns:
+        (n, size) and (t, size).
+    """
+    vectorizer = _vectorizer(pd.Series(train))
+    known = vectorizer.fit_transform(train)
+    reduce = make_pipeline(
+        TruncatedSVD(min(size, known.shape[1] - 1), random_state=0), Normalizer(copy=False)
+    )
+    return reduce.fit_transform(known), reduce.transform(vectorizer.transform(test))
 
 
 def score_over_draws(

@@ -7,13 +7,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+from IPython.display import display
 from matplotlib.figure import Figure
 
-from sentigeo.claims import Claim
+from sentigeo.claims import judge_claim, load_claims, show_claim
 from sentigeo.errors import UserError
 from sentigeo.page import Page
 from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import Profile, load_profile
+from sentigeo.results import read_metric, write_metric
 from sentigeo.stats import Estimate
 from sentigeo.store import Store, write_text
 
@@ -39,13 +41,14 @@ class Chapter(Page):
         self.profile = profile
         self.store = Store(paths.cache)
         self.folder = Path(os.environ.get(STAGE_VARIABLE, by_hand))
+        self._by_hand = STAGE_VARIABLE not in os.environ
         self._published = paths.reports / "results.json"
         self._part: dict[str, Any] = {
             "facts": {},
             "metrics": {},
             "figures": [],
             "pages": [],
-            "claims": [],
+            "untestable": {},
             "checkpoints": {},
             "arrays": {},
         }
@@ -58,33 +61,33 @@ class Chapter(Page):
 
     def record(self, name: str, estimate: Estimate, unit: str = "share") -> Estimate:
         """Record a metric and hand it back."""
-        self._part["metrics"][name] = {
-            "value": _number(estimate.value),
-            "low": _number(estimate.low),
-            "high": _number(estimate.high),
-            "n": estimate.n,
-            "unit": unit,
-        }
+        self._part["metrics"][name] = write_metric(estimate, unit)
         self._save()
         return estimate
 
-    def recall(self, name: str) -> Estimate:
-        """Return a metric that an earlier chapter of this run recorded, or of the last report."""
-        found = self._look_up("metrics", name)
-        bounds = [found[key] for key in ("value", "low", "high")]
-        value, low, high = (float("nan") if b is None else b for b in bounds)
-        return Estimate(value, low, high, found["n"])
+    def count(self, name: str, number: float) -> None:
+        """Record a number that was counted, so that it has no interval but itself."""
+        self.record(name, Estimate(number, number, number, 1), "count")
 
-    def claim(self, claim: Claim) -> None:
-        """Record a claim with its verdict, and show both."""
-        self._part["claims"].append(claim.record())
+    def recall(self, name: str) -> Estimate:
+        """Return a metric that an earlier chapter of this run recorded.
+
+        A notebook that is run by hand finds those of the last report too.
+        """
+        return read_metric(self._look_up("metrics", name))
+
+    def untestable(self, claims: list[str], reason: str) -> None:
+        """Record that claims cannot be tested in this run, and why."""
+        self._part["untestable"] |= dict.fromkeys(claims, reason)
         self._save()
-        found = f"{claim.value:.3f} [{claim.low:.3f}, {claim.high:.3f}]"
-        measured = "nothing" if claim.value != claim.value else f"{claim.metric} = {found}"
-        self.say(
-            f"**{claim.id}. {claim.statement}** Rule: {claim.rule} Measured: {measured}. "
-            f"Verdict: **{claim.verdict}**."
-        )
+
+    def verdict(self, *numbers: str) -> None:
+        """Judge claims of the ledger by what has been recorded, and show how."""
+        declared = {claim.id: claim for claim in load_claims()}
+        metrics, reasons = self._recorded("metrics"), self._recorded("untestable")
+        for number in numbers:
+            judged = judge_claim(declared[number], metrics, reasons)
+            display(show_claim(judged), raw=True)
 
     def checkpoint(self, name: str, folder: Path) -> None:
         """Record where a trained model lies."""
@@ -118,13 +121,21 @@ class Chapter(Page):
         self.link(text, path, f"../figures/{path.name}", caption)
 
     def _look_up(self, kind: str, name: str) -> Any:
-        """Return what an earlier chapter recorded under a name, in this run or the last report."""
-        parts = sorted((self.folder / "parts").glob("*.json"))
-        for path in (*parts, self._published):
-            found = json.loads(path.read_text("utf-8")).get(kind, {}) if path.is_file() else {}
-            if name in found:
-                return found[name]
-        raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
+        """Return what an earlier chapter recorded under a name."""
+        found = self._recorded(kind)
+        if name not in found:
+            raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
+        return found[name]
+
+    def _recorded(self, kind: str) -> dict[str, Any]:
+        """Return all of a kind that was recorded; by hand, what is missing is the last report's."""
+        paths = sorted((self.folder / "parts").glob("*.json"))
+        if self._by_hand and self._published.is_file():
+            paths.insert(0, self._published)
+        recorded: dict[str, Any] = {}
+        for path in paths:
+            recorded |= json.loads(path.read_text("utf-8")).get(kind, {})
+        return recorded
 
     def _save(self) -> None:
         text = json.dumps(self._part, indent=1, ensure_ascii=False, allow_nan=False)
@@ -142,8 +153,3 @@ def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
 def list_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that results depend on."""
     return {"Python": platform.python_version()} | {name: version(name) for name in VERSIONED}
-
-
-def _number(value: float) -> float | None:
-    """JSON has no NaN: a missing bound is null."""
-    return None if value != value else value

@@ -1,121 +1,129 @@
-"""The ledger: a claim of the sources, a rule fixed before the run, and the verdict it gives."""
+"""The ledger: every claim of the sources, the rule it is judged by, and the verdict on it."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Annotated, Any
 
-from sentigeo.stats import Estimate
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supported", "refuted"
-NOT_TESTABLE = "not testable in this profile"
-_OPPOSITE = {SUPPORTED: REFUTED, REFUTED: SUPPORTED, NOT_SUPPORTED: NOT_SUPPORTED}
+from sentigeo.errors import UserError
+from sentigeo.paths import NOTEBOOKS
+from sentigeo.results import Metric, describe_metric, read_metric
+from sentigeo.verdicts import NOT_TESTABLE, Rule, judge, list_metrics, match_names
+
+LEDGER = NOTEBOOKS / "claims.yaml"
+NOTHING: Metric = {"value": None, "low": None, "high": None, "n": 0, "unit": "share"}
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim put to the test.
+class Claim(BaseModel):
+    """A claim of a source, as the ledger declares it before anything is measured.
 
     Attributes:
-        id: Its number in the ledger.
+        id: Its number.
         source: The document that makes it.
         statement: What is claimed.
-        metric: What was measured.
-        rule: How the measurement decides, in words.
-        value: Estimate.
-        low: Lower end of its 95% interval.
-        high: Upper end of its 95% interval.
-        verdict: What the rule says.
+        chapter: The chapter that measures it.
+        measure: What is measured, in words.
+        metric: The name of that metric.
+        others: Further metrics that belong to the answer, by their names in words.
+        rule: How measurements decide, in words.
+        verdict: The same as a rule that `verdicts.judge` reads.
     """
 
-    id: str
-    source: str
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Annotated[str, Field(pattern="^[A-E][1-9]$")]
+    source: Annotated[str, Field(pattern="^[0-9]{3}$")]
     statement: str
+    chapter: str
+    measure: str
     metric: str
+    others: dict[str, str] = {}
     rule: str
-    value: float
-    low: float
-    high: float
-    verdict: str
-
-    def record(self) -> dict[str, Any]:
-        """Return what `results.json` records; a number that could not be measured is null."""
-        return {k: None if v != v else v for k, v in asdict(self).items()}
+    verdict: Rule
 
 
-def make_claim(
-    number: str,
-    source: str,
-    statement: str,
-    metric: str,
-    rule: str,
-    found: Estimate,
-    verdict: str,
-) -> Claim:
-    """Make a claim from the estimate that was judged; arguments as the attributes of `Claim`."""
-    bounds = (found.value, found.low, found.high)
-    return Claim(number, source, statement, metric, rule, *bounds, verdict)
+def load_claims(path: Path = LEDGER) -> list[Claim]:
+    """Read the ledger's declarations.
+
+    Raises:
+        UserError: Names the claim that is declared wrongly.
+    """
+    try:
+        claims = TypeAdapter(list[Claim]).validate_python(yaml.safe_load(path.read_text("utf-8")))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise UserError(f"{path.name}: {' '.join(str(error).split())}") from None
+    for number, claim in enumerate(claims):
+        if claim.id in [earlier.id for earlier in claims[:number]]:
+            raise UserError(f"{path.name} declares the claim {claim.id} twice.")
+        try:
+            list_metrics(claim.verdict)
+        except UserError as error:
+            raise UserError(f"The rule of {claim.id} in {path.name}: {error}.") from None
+    return claims
 
 
-def judge_above(estimate: Estimate, threshold: float) -> str:
-    """Judge a claim that a number lies above a threshold by where its whole interval lies."""
-    place = estimate.compare(threshold)
-    return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
-
-
-def judge_below(estimate: Estimate, threshold: float) -> str:
-    """Judge a claim that a number lies below a threshold by where its whole interval lies."""
-    return _OPPOSITE[judge_above(estimate, threshold)]
-
-
-def judge_apart(estimate: Estimate, margin: float) -> str:
-    """Judge a claim that a number is further from 0 than a margin, on whichever side."""
-    if estimate.compare(margin) == "above" or estimate.compare(-margin) == "below":
-        return SUPPORTED
-    within = estimate.compare(margin) == "below" and estimate.compare(-margin) == "above"
-    return REFUTED if within else NOT_SUPPORTED
-
-
-def judge_within(estimate: Estimate, margin: float) -> str:
-    """Judge a claim that a number is no further from 0 than a margin."""
-    return _OPPOSITE[judge_apart(estimate, margin)]
-
-
-def judge_separation(overlaps: bool, apart: list[bool], rises: list[bool]) -> str:
-    """Judge a claim that what overlapped lies apart now, in several spaces.
+def judge_claim(
+    claim: Claim, metrics: Mapping[str, Metric], reasons: Mapping[str, str]
+) -> dict[str, Any]:
+    """Put a claim to the test.
 
     Args:
-        overlaps: Whether it did overlap.
-        apart: Whether it lies apart now, in each space.
-        rises: Whether it lies further apart than it did, in each space.
+        claim: As declared.
+        metrics: Every metric that was recorded.
+        reasons: Why a claim, or all claims of a chapter, cannot be tested in this run, by its name.
+
+    Returns:
+        What `results.json` holds of a claim.
+
+    Raises:
+        UserError: It rests on a metric that no chapter recorded.
     """
-    if overlaps and all(apart) and all(rises):
-        return SUPPORTED
-    if not any(rises):
-        return REFUTED
-    return PARTLY if any(apart) else NOT_SUPPORTED
+    reason = reasons.get(claim.id) or reasons.get(claim.chapter)
+    verdict = NOT_TESTABLE if reason else _judge(claim, metrics)
+    return {
+        **claim.model_dump(include={"id", "source", "statement", "chapter", "metric", "measure"}),
+        "rule": claim.rule,
+        **metrics.get(claim.metric, NOTHING),
+        "others": [
+            {
+                "measure": words.replace("*", middle.replace("_", " ")),
+                "metric": name,
+                **metrics[name],
+            }
+            for words, pattern in claim.others.items()
+            for name, middle in match_names(pattern, metrics)
+        ],
+        "verdict": verdict,
+        "reason": reason,
+    }
 
 
-def judge_groups(valley: Estimate, visible: list[Estimate], depth: float, threshold: float) -> str:
-    """Judge a claim that clusters are groups, and visible on every one of several maps.
-
-    Args:
-        valley: Depth of the valley between clusters.
-        visible: How well the cluster of a text can be told from each map.
-        depth: What the valley must surpass.
-        threshold: What each map must surpass.
-    """
-    groups = judge_above(valley, depth)
-    if groups == SUPPORTED and any(own.compare(threshold) != "above" for own in visible):
-        return NOT_SUPPORTED
-    return groups
-
-
-def judge_given(verdict: str, condition: str) -> str:
-    """Judge a claim that holds only in part where a second thing it says does not."""
-    return PARTLY if verdict == SUPPORTED and condition != SUPPORTED else verdict
+def show_claim(judged: Mapping[str, Any]) -> dict[str, str]:
+    """Return a judged claim as HTML and as plain text, for a notebook."""
+    others = "; ".join(f"{own['measure']} {describe_metric(own)}" for own in judged["others"])
+    measured = f"{judged['measure']}: {describe_metric(dict(judged))}"
+    lines = {"Measured": f"{measured} ({others})." if others else f"{measured}."}
+    lines |= {"Rule": judged["rule"]} | ({"Why": judged["reason"]} if judged["reason"] else {})
+    style = "not-testable" if judged["verdict"] == NOT_TESTABLE else judged["verdict"]
+    badge = f'<b class="verdict verdict-{style.replace(" ", "-")}">{judged["verdict"]}</b>'
+    head = f'<b class="claim-id">{judged["id"]}.</b> {escape(judged["statement"])} {badge}'
+    rest = "".join(f"<p><i>{name}:</i> {escape(text)}</p>" for name, text in lines.items())
+    plain = [f"{judged['id']}. {judged['statement']} Verdict: {judged['verdict']}."]
+    plain += [f"{name}: {text}" for name, text in lines.items()]
+    return {
+        "text/html": f'<div class="claim"><p>{head}</p>{rest}</div>',
+        "text/plain": "\n".join(plain),
+    }
 
 
-def judge_all(verdicts: list[str]) -> str:
-    """Judge a claim of several parts: `partly` when some parts hold and others do not."""
-    if all(verdict == verdicts[0] for verdict in verdicts):
-        return verdicts[0]
-    return PARTLY if SUPPORTED in verdicts else NOT_SUPPORTED
+def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:
+    for name in (claim.metric, *claim.others.values()):
+        if not match_names(name, metrics):
+            raise UserError(f"The claim {claim.id} names '{name}', which no chapter measured.")
+    try:
+        return judge(claim.verdict, {name: read_metric(own) for name, own in metrics.items()})
+    except UserError as error:
+        raise UserError(f"The claim {claim.id} cannot be judged: {error}.") from None

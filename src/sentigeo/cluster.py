@@ -77,23 +77,34 @@ def cluster_space(space: Space, k: int = 0) -> dict[str, NamedClusters]:
         space: Texts and vectors.
         k: Number of clusters; 0 takes as many as there are classes.
     """
-    k = k or len(space.classes)
     train, test = space.rows("train"), space.rows("test")
-    called = {NOWHERE: "no class"} | dict(enumerate(space.classes))
-    found = {}
-    for time, vectors in space.times.items():
-        own = vectors.matrix()
-        clusters = find_clusters(own[train], k)
-        matching = match_clusters(space.labels("train"), clusters.members)
-        members = clusters.assign(own[test])
-        found[time] = NamedClusters(
-            clusters,
-            matching,
-            [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in range(k)],
-            members,
-            rename_clusters(members, matching),
+    return {
+        time: cluster_vectors(
+            own.matrix()[train], own.matrix()[test], space.labels("train"), space.classes, k
         )
-    return found
+        for time, own in space.times.items()
+    }
+
+
+def cluster_vectors(
+    train: np.ndarray, test: np.ndarray, labels: np.ndarray, classes: Sequence[str], k: int = 0
+) -> NamedClusters:
+    """Cluster the vectors of training texts, and let test texts go to the nearest centroid.
+
+    Args:
+        train: (n, d) vectors of the training texts.
+        test: (t, d) vectors of the test texts.
+        labels: (n,) classes of the training texts, which name the clusters.
+        classes: Names of the classes by number.
+        k: Number of clusters; 0 takes as many as there are classes.
+    """
+    k = k or len(classes)
+    called = {NOWHERE: "no class"} | dict(enumerate(classes))
+    clusters = find_clusters(train, k)
+    matching = match_clusters(labels, clusters.members)
+    names = [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in range(k)]
+    members = clusters.assign(test)
+    return NamedClusters(clusters, matching, names, members, rename_clusters(members, matching))
 
 
 def find_clusters(vectors: np.ndarray, k: int, seed: int = 0, starts: int = STARTS) -> Clusters:

@@ -55,7 +55,7 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
         recipe = _recipe(profile, top, layers, seed, profile.epochs)
         runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
         recipe = _recipe(profile, 0, layers, seed, profile.epochs)
-        runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test",)))
+        runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test", "challenge")))
     kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
     for seed in range(profile.seeds):
         recipe = _recipe(profile, last, layers, seed, profile.dose_epochs)

@@ -9,15 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from sentigeo.chapter import STAGE_VARIABLE, list_versions
+from sentigeo.claims import LEDGER, judge_claim, load_claims
 from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters, environment, execute
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
 from sentigeo.progress import NOTE_VARIABLE, RunProgress
+from sentigeo.results import merge_parts
 from sentigeo.site import build_site
 from sentigeo.store import write_text
 
+SCHEMA = Path(__file__).with_name("results.schema.json")
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
 
 
@@ -49,7 +55,7 @@ def run_report(
         (paths.stage / "reports").mkdir(parents=True)
         (paths.stage / "figures").mkdir()
         seconds = _execute_all(sources, parameters, profile, paths, root)
-        results = _merge(sources, profile, seconds, skipped, paths)
+        results = _merge(sources, profile, seconds, skipped, paths, root)
         write_text(paths.stage / "reports" / "results.json", results)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
@@ -104,8 +110,9 @@ def _merge(
     seconds: dict[str, float],
     skipped: dict[str, str],
     paths: RunPaths,
+    root: Path,
 ) -> str:
-    """Join what the chapters recorded into the text of `results.json`."""
+    """Join what the chapters recorded, judge the claims, and return the text of `results.json`."""
     results: dict[str, Any] = {
         "profile": profile.run_name,
         "settings": profile.settings,
@@ -114,29 +121,26 @@ def _merge(
         "versions": list_versions(),
         "seconds": seconds,
         "skipped": skipped,
-        "metrics": {},
-        "figures": {},
-        "pages": {},
-        "claims": [],
-        "checkpoints": {},
-        "arrays": {},
     }
-    for source in sources:
-        path = paths.stage / "parts" / f"{source.stem}.json"
-        if not path.is_file():
-            raise UserError(f"{source.name} recorded nothing under its own name.")
-        part = json.loads(path.read_text("utf-8"))
-        results |= part["facts"]
-        results["figures"][source.stem] = part["figures"]
-        results["pages"][source.stem] = part["pages"]
-        repeated = results["metrics"].keys() & part["metrics"].keys()
-        if repeated:
-            raise UserError(f"{source.name} records '{min(repeated)}', which stands already.")
-        results["metrics"] |= part["metrics"]
-        results["claims"] += part["claims"]
-        results["checkpoints"] |= part["checkpoints"]
-        results["arrays"] |= part["arrays"]
+    results |= merge_parts(paths.stage / "parts", [source.stem for source in sources])
+    ledger = root / "notebooks" / LEDGER.name
+    reasons = {**skipped, **results["untestable"]}
+    results["claims"] = [
+        judge_claim(claim, results["metrics"], reasons)
+        for claim in (load_claims(ledger) if ledger.is_file() else [])
+    ]
+    check_results(results)
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+
+
+def check_results(results: dict[str, Any]) -> None:
+    """Refuse results that are not as `results.schema.json` says."""
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    error = best_match(Draft202012Validator(schema).iter_errors(results))
+    if error:
+        raise UserError(
+            f"results.json is not as its schema says: {error.json_path}: {error.message}"
+        )
 
 
 def _publish(paths: RunPaths) -> None:

@@ -21,6 +21,8 @@ class Space:
         before: Vectors of every row before fine-tuning.
         after: Vectors of every row after it.
         logits: (n, classes) answers of the fine-tuned classifier, by part of the corpus.
+        without: Last [CLS] vectors after fine-tuning without contrastive samples; none where there
+            are no such samples, so that `after` is just that.
     """
 
     corpus: pd.DataFrame
@@ -28,6 +30,7 @@ class Space:
     before: Vectors
     after: Vectors
     logits: dict[str, np.ndarray]
+    without: Vectors | None = None
 
     @property
     def times(self) -> dict[str, Vectors]:
@@ -50,6 +53,7 @@ def save_space(space: Space, store: Store) -> Path:
         "logits": {part: hash_array(own) for part, own in space.logits.items()},
         "before": space.before.describe(store.root),
         "after": space.after.describe(store.root),
+        "without": space.without and space.without.describe(store.root),
     }
 
     def fill(folder: Path) -> None:
@@ -69,5 +73,6 @@ def load_space(folder: Path) -> Space:
         classes=facts["classes"],
         before=open_vectors(facts["before"], root),
         after=open_vectors(facts["after"], root),
+        without=open_vectors(facts["without"], root) if facts["without"] else None,
         logits={part: load_array(folder / f"{part}.npy") for part in facts["logits"]},
     )

@@ -26,6 +26,10 @@ class Estimate:
             return "below"
         return "above" if self.low > value else "not distinguishable from"
 
+    def over(self, known: float) -> "Estimate":
+        """Return how far this lies above a number that is known."""
+        return Estimate(self.value - known, self.low - known, self.high - known, self.n)
+
     def brief(self, spec: str = ".3f") -> str:
         """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere.
 

@@ -83,12 +83,17 @@ def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     return corpus.reindex(columns=columns)
 
 
+def kept_models(results: list[Result]) -> dict[str, Result]:
+    """Return the models that were kept, by condition: `without` and, if there is one, `with`."""
+    return {result.run.name: result for result in results if result.run.keep}
+
+
 def pick_tuned(results: list[Result]) -> Result:
     """Return the model that stands for fine-tuning in later chapters.
 
     That is the first one with contrastive samples, or without where there are none.
     """
-    kept = {result.run.name: result for result in results if result.run.keep}
+    kept = kept_models(results)
     return kept.get("with", kept["without"])
 
 
@@ -158,14 +163,16 @@ class Study:
 
     def tuned_vectors(self, result: Result) -> Vectors:
         """Return the vectors of all texts after fine-tuning; only changed layers are computed."""
-        source: TokenIds | Trunk = self.tokens
-        lowest = 0
-        if self._has_trunk and 0 < result.run.layers < self.encoder.layers:
-            source = self._trunk(result.run)
-            lowest = math.floor(source.layer) + 1
-        tuned = load_encoder(str(result.folder))
+        source = self._changed_from(result)
+        lowest = math.floor(source.layer) + 1 if isinstance(source, Trunk) else 0
         kinds = _all_kinds(lowest, self.encoder.layers)
+        tuned = load_encoder(str(result.folder))
         return replace(extract(source, tuned, self.store, kinds)[0], below=self.vectors)
+
+    def tuned_cls(self, result: Result) -> Vectors:
+        """Return the last [CLS] vectors of all texts after fine-tuning, and no others."""
+        tuned, kinds = load_encoder(str(result.folder)), [(self.encoder.layers, POOLINGS[0])]
+        return extract(self._changed_from(result), tuned, self.store, kinds)[0]
 
     def truth(self, part: str) -> np.ndarray:
         """Return the (n,) true classes of a part."""
@@ -223,6 +230,11 @@ class Study:
         if run.layers == self.encoder.layers:
             return FastWholeClassifier(model, self.encoder.layers), self.tokens
         return TopClassifier(model, run.layers), self._trunk(run)
+
+    def _changed_from(self, result: Result) -> TokenIds | Trunk:
+        """Return what all texts are below the layers that training may have changed."""
+        cut = self._has_trunk and 0 < result.run.layers < self.encoder.layers
+        return self._trunk(result.run) if cut else self.tokens
 
     def _trunk(self, run: Run) -> Trunk:
         """Return the hidden states that a run's trained part starts from."""
