@@ -3,7 +3,7 @@
 import base64
 import re
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from PIL import Image
 STYLE = re.compile(r"<style.*?</style>\s*", re.S)
 CAPTION = re.compile(r"\s*<caption>(.*?)</caption>", re.S)
 CELL = re.compile(r'<(td|th) class="[^"]*\bcol(\d+)"\s*>(.*?)</\1>', re.S)
-NUMBER = re.compile(r"[+\-−]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
+NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
 CLAIM = re.compile(r'<(\w+) class="claim">(?=.*?class="claim-id">\s*(\w+))', re.S)
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 
@@ -161,7 +161,7 @@ def frame_table(table: str) -> str:
         ),
         CAPTION.sub("", table),
     )
-    label = escape(re.sub("<.*?>", "", words))
+    label = escape(unescape(re.sub("<[^ ].*?>", "", words)))
     return (
         f'<figure class="table"><figcaption>{words}</figcaption>'
         f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{body}</div></figure>'

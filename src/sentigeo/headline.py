@@ -11,17 +11,19 @@ from typing import Any
 
 import pandas as pd
 
-from sentigeo.claims import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPPORTED
+from sentigeo.results import Metric, describe_metric, read_metric
 from sentigeo.stats import Estimate
+from sentigeo.verdicts import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPPORTED
 
 MEASURES = ("test accuracy", "challenge consistency", "K-Means agreement")
+WORDS = "TF-IDF + logistic regression"
 SAMPLES_CLAIM = "C1"  # whether the contrastive samples help
-VERDICTS = {
-    SUPPORTED: "are supported",
-    PARTLY: "hold in part",
-    NOT_SUPPORTED: "are not supported",
-    REFUTED: "are refuted",
-    NOT_TESTABLE: "cannot be tested in this profile",
+COUNTED = {
+    SUPPORTED: "supported",
+    PARTLY: "supported in part",
+    NOT_SUPPORTED: "not supported",
+    REFUTED: "refuted",
+    NOT_TESTABLE: "not testable in this profile",
 }
 
 
@@ -32,73 +34,57 @@ class Answer:
     Attributes:
         question: The question.
         short: The answer in a few words.
-        effect: How large the effect is.
-        verdict: The ledger's verdict; none where the claim was not judged.
+        verdict: The ledger's verdict on it; none where it was not judged.
         sentences: The answer with its numbers.
     """
 
     question: str
     short: str
-    effect: Estimate
     verdict: str | None
     sentences: list[str]
 
 
-def read_estimate(entry: dict[str, Any]) -> Estimate | None:
-    """Return a metric or claim of `results.json` as an estimate; none if nothing was measured."""
-    if entry["value"] is None:
-        return None
-    low, high = (float("nan") if entry[end] is None else entry[end] for end in ("low", "high"))
-    return Estimate(entry["value"], low, high, entry.get("n", 0))
-
-
-def find_estimate(results: dict[str, Any], name: str) -> Estimate | None:
+def find_metric(results: dict[str, Any], name: str) -> Metric | None:
     """Return a metric by name; none if this run has not measured it."""
-    return read_estimate(results["metrics"][name]) if name in results["metrics"] else None
+    found = results["metrics"].get(name)
+    return found if found and found["value"] is not None else None
 
 
-def write_estimate(found: Estimate, sign: str = "") -> str:
-    """Write a number with its interval and n, which do not break over lines.
-
-    Args:
-        found: What was measured; a whole number was counted and has no interval.
-        sign: A `+` for differences.
-    """
-    if isinstance(found.value, int):
-        return f"{found.value:,}"
-    value, low, high = (f"{own:{sign}z.3f}" for own in (found.value, found.low, found.high))
-    bounds = [f"{low}, {high}"] if found.low == found.low else []
-    count = [f"n = {found.n:,}"] if found.n else []
-    return f"{value} [{'; '.join(bounds + count)}]".replace(" ", "\u00a0").replace("\u00a0", " ", 1)
-
-
-def sign_of(unit: str) -> str:
-    """Return the sign that numbers of a unit are written with: differences show a plus."""
-    return "+" if unit.startswith("difference") else ""
+def write(metric: Metric) -> str:
+    """Write a metric with its interval and n, which no line breaks."""
+    value, _, rest = describe_metric(metric).partition(" ")
+    return f"{value} {rest}".strip().replace(" ", "\u00a0").replace("\u00a0", " ", 1)
 
 
 def list_models(results: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Name every model and baseline, with the metrics of its three measures."""
     models = {
-        "majority class": ("baseline.majority.test_accuracy", "baseline.majority.challenge_consistency", ""),
-        "TF-IDF + logistic regression": ("baseline.tfidf.test_accuracy", "baseline.tfidf.challenge_consistency", "cluster.tfidf.accuracy"),
-        "un-tuned encoder, linear probe": ("embed.before.probe_accuracy", "embed.before.challenge_consistency", "cluster.before.accuracy"),
-        "classification head only": ("finetune.head_only.test_accuracy", "finetune.head_only.challenge_consistency", ""),
-    }  # fmt: skip
-    without = ("finetune.without.test_accuracy", "finetune.without.challenge_consistency")
+        "majority class": _measured("baseline.majority", ""),
+        WORDS: _measured("baseline.tfidf", "cluster.tfidf.accuracy"),
+        "un-tuned encoder, linear probe": (
+            "embed.before.probe_accuracy",
+            "embed.before.challenge_consistency",
+            "cluster.before.accuracy",
+        ),
+        "classification head only": _measured("finetune.head_only", ""),
+    }
     if "finetune.with.test_accuracy" not in results["metrics"]:
-        return models | {"fine-tuned": (*without, "cluster.after.accuracy")}
+        return models | {"fine-tuned": _measured("finetune.without", "cluster.after.accuracy")}
     samples = results["settings"]["contrastive_samples"]
     return models | {
-        "fine-tuned without samples": (*without, "cluster.without.accuracy"),
-        f"fine-tuned with {samples} samples": ("finetune.with.test_accuracy", "finetune.with.challenge_consistency", "cluster.after.accuracy"),
-    }  # fmt: skip
+        "fine-tuned without samples": _measured("finetune.without", "cluster.without.accuracy"),
+        f"fine-tuned with {samples} samples": _measured("finetune.with", "cluster.after.accuracy"),
+    }
 
 
-def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Estimate | None]]:
+def _measured(model: str, clusters: str) -> tuple[str, str, str]:
+    return f"{model}.test_accuracy", f"{model}.challenge_consistency", clusters
+
+
+def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
     """Return what each model reaches, by measure; models and measures without a number are out."""
     found = {
-        model: [find_estimate(results, name) for name in names]
+        model: [find_metric(results, name) for name in names]
         for model, names in list_models(results).items()
     }
     found = {model: own for model, own in found.items() if any(own)}
@@ -111,7 +97,7 @@ def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Estimate | No
 def headline_table(results: dict[str, Any]) -> pd.DataFrame:
     """Return a row a model and a column a measure, written with intervals and n."""
     rows = [
-        {"model": model} | {m: write_estimate(own) if own else "-" for m, own in reached.items()}
+        {"model": model} | {measure: write(own) if own else "-" for measure, own in reached.items()}
         for model, reached in compare_models(results).items()
     ]
     return pd.DataFrame(rows)
@@ -119,25 +105,22 @@ def headline_table(results: dict[str, Any]) -> pd.DataFrame:
 
 def answer_samples(results: dict[str, Any]) -> Answer | None:
     """Say whether the contrastive samples help, by how much and how sure that is."""
-    effect = find_estimate(results, "finetune.with_minus_without.challenge_consistency")
-    if effect is None:
+    metric = find_metric(results, "finetune.with_minus_without.challenge_consistency")
+    if not metric:
         return None
-    samples, place = results["settings"]["contrastive_samples"], effect.compare(0.0)
+    effect, samples = read_metric(metric), results["settings"]["contrastive_samples"]
     short = {"above": "Yes, they help", "below": "No, they do harm"}
     changed = (
         f"The {samples} samples change the share of challenge pairs with both sides right by "
-        f"{write_estimate(effect, '+')}"
+        f"{write(metric)}"
     )
-    accuracy = find_estimate(results, "finetune.with_minus_without.test_accuracy")
+    accuracy = find_metric(results, "finetune.with_minus_without.test_accuracy")
     if accuracy:
-        changed += (
-            f", and the accuracy on ordinary test reviews by {write_estimate(accuracy, '+')}"
-        )
+        changed += f", and the accuracy on ordinary test reviews by {write(accuracy)}"
     return Answer(
         f"Do the {samples} contrastive samples help?",
-        short.get(place, "Not that we can measure"),
-        effect,
-        find_verdict(results, SAMPLES_CLAIM),
+        short.get(effect.compare(0.0), "Not that we can measure"),
+        next((own["verdict"] for own in results["claims"] if own["id"] == SAMPLES_CLAIM), None),
         [f"{changed}.", bound_effect(effect)],
     )
 
@@ -151,11 +134,6 @@ def bound_effect(effect: Estimate) -> str:
     else:
         limit = f"A gain of more than {effect.high:.3f}, or a loss of more than {-effect.low:.3f},"
     return f"{limit} would not fit these {effect.n:,} pairs (95% interval)."
-
-
-def find_verdict(results: dict[str, Any], number: str) -> str | None:
-    """Return the verdict on a claim; none where it was not judged."""
-    return next((str(own["verdict"]) for own in results["claims"] if own["id"] == number), None)
 
 
 def abstract(results: dict[str, Any]) -> list[str]:
@@ -172,85 +150,81 @@ def abstract(results: dict[str, Any]) -> list[str]:
 
 
 def _say_setting(results: dict[str, Any]) -> str | None:
-    model = find_estimate(results, "finetune.without.test_accuracy")
-    pairs = find_estimate(results, "finetune.without.challenge_consistency")
-    if not model:
+    tested = find_metric(results, "finetune.without.test_accuracy")
+    pairs = find_metric(results, "finetune.without.challenge_consistency")
+    if not tested:
         return None
     return (
         f"{results['encoder']['name']} was fine-tuned on a draw of up to "
-        f"{results['settings']['draw_per_label']:,} reviews a class and tested on {model.n:,} "
-        "others" + (f" and on {pairs.n:,} handcrafted challenge pairs." if pairs else ".")
+        f"{results['settings']['draw_per_label']:,} reviews a class and tested on {tested['n']:,} "
+        "others" + (f" and on {pairs['n']:,} handcrafted challenge pairs." if pairs else ".")
     )
 
 
 def _say_accuracy(results: dict[str, Any]) -> str | None:
     reached = {model: own.get(MEASURES[0]) for model, own in compare_models(results).items()}
-    tuned = next((own for name, own in reversed(reached.items()) if "fine-tuned" in name), None)
-    words = reached.get("TF-IDF + logistic regression")
-    if not tuned or not words:
+    tuned = next((own for model, own in reversed(reached.items()) if "fine-tuned" in model), None)
+    words, majority = reached.get(WORDS), reached.get("majority class")
+    if not (tuned and words and majority):
         return None
-    relation = "the intervals overlap"
-    if tuned.low > words.high or tuned.high < words.low:
-        relation = f"a clearly {'lower' if tuned.low > words.high else 'higher'} share"
-    majority = reached.get("majority class")
+    relation = {"above": "a clearly lower share", "below": "a clearly higher share"}
+    place = relation.get(compare(tuned, words), "the intervals overlap")
     return (
-        f"Fine-tuned, the encoder labels {write_estimate(tuned)} of the test reviews right; "
-        f"TF-IDF with logistic regression labels {write_estimate(words)} ({relation})"
-        + (f", the majority class alone {write_estimate(majority)}." if majority else ".")
+        f"Fine-tuned, the encoder labels {write(tuned)} of the test reviews right. TF-IDF with "
+        f"logistic regression labels {write(words)} right ({place}), the majority class alone "
+        f"{write(majority)}."
     )
 
 
 def _say_geometry(results: dict[str, Any]) -> str | None:
-    probe, before, after, chance = (
-        find_estimate(results, name)
-        for name in (
-            "embed.before.probe_accuracy",
-            "cluster.before.accuracy",
-            "cluster.after.accuracy",
-            "baseline.majority.test_accuracy",
-        )
+    names = ("embed.before.probe", "cluster.before", "cluster.after", "baseline.majority.test")
+    ends = ("_accuracy", ".accuracy", ".accuracy", "_accuracy")
+    probe, before, after, majority = (
+        find_metric(results, name + end) for name, end in zip(names, ends, strict=True)
     )
-    if not (probe and before and after and chance):
+    if not (probe and before and after and majority):
         return None
     return (
-        f"Before fine-tuning a linear probe reads the label of {write_estimate(probe)} off the "
-        f"vectors, and K-Means, which knows no labels, agrees with {write_estimate(before)}, which "
-        f"is {before.compare(chance.value)} the majority class; after fine-tuning K-Means agrees "
-        f"with {write_estimate(after)}."
+        f"Before fine-tuning, a linear probe reads {write(probe)} of the labels off the vectors. "
+        f"K-Means, which knows no labels, agrees with {write(before)} of them, "
+        f"{read_metric(before).compare(majority['value'])} the majority class; after fine-tuning "
+        f"it agrees with {write(after)}."
     )
 
 
 def _say_verdicts(results: dict[str, Any]) -> str | None:
     counts = Counter(own["verdict"] for own in results["claims"])
-    if not counts:
-        return None
-    parts = [f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict]]
-    listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
-    return f"Of {counts.total()} claims of the sources, {listed}."
+    parts = [f"{counts[verdict]} {words}" for verdict, words in COUNTED.items() if counts[verdict]]
+    return f"Claims of the sources: {', '.join(parts)}." if parts else None
+
+
+def compare(metric: Metric, other: Metric) -> str:
+    """Say where the whole interval of a metric lies against that of another."""
+    own, others = read_metric(metric), read_metric(other)
+    if own.low > others.high:
+        return "above"
+    return "below" if own.high < others.low else "not distinguishable from"
 
 
 def ledger(results: dict[str, Any]) -> pd.DataFrame:
     """Return the claims in short, a row each, in the order of their numbers.
 
     Returns:
-        Columns `claim`, `statement`, `estimate` (written, or why there is none), `measure`,
+        Columns `claim`, `statement`, `measure`, `estimate` (written, or why there is none),
         `verdict`, `badge` (its class on a page), `chapter`.
     """
-    rows = []
-    for own in sorted(results["claims"], key=lambda own: (own["id"][:1], int(own["id"][1:]))):
-        found = read_estimate(own)
-        written = write_estimate(found, sign_of(own.get("unit", ""))) if found else "-"
-        rows.append(
-            {
-                "claim": own["id"],
-                "statement": own["statement"],
-                "estimate": written if found else own.get("reason") or "-",
-                "measure": own.get("measure", ""),
-                "verdict": own["verdict"],
-                "badge": badge_of(own["verdict"]),
-                "chapter": own.get("chapter", ""),
-            }
-        )
+    rows = [
+        {
+            "claim": own["id"],
+            "statement": own["statement"],
+            "measure": own["measure"] if own["value"] is not None else "",
+            "estimate": write(own) if own["value"] is not None else own["reason"] or "-",
+            "verdict": own["verdict"],
+            "badge": badge_of(own["verdict"]),
+            "chapter": own["chapter"],
+        }
+        for own in sorted(results["claims"], key=lambda own: str(own["id"]))
+    ]
     return pd.DataFrame(rows)
 
 

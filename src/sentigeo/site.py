@@ -10,9 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 from sphinx.cmd.build import main as sphinx_build
 
-from sentigeo.article import (
-    Picture, find_claims, frame_picture, list_pictures, make_article, read_opening,
-)  # fmt: skip
+from sentigeo import article
+from sentigeo.article import Picture
 from sentigeo.errors import UserError
 from sentigeo.headline import abstract, answer_samples, badge_of, compare_models, ledger
 from sentigeo.paths import SITE_SOURCE
@@ -42,7 +41,7 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
     pages.mkdir(parents=True)
-    pictures = list_pictures(figures)
+    pictures = article.list_pictures(figures)
     cards = _write_chapters(reports, results, pictures, pages)
     _write_pages(results, cards, {own.file: own for own in pictures.values()}, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
@@ -63,7 +62,7 @@ def _write_chapters(
     cards = []
     for path in sorted(reports.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        title, sentence = read_opening(notebook)
+        title, sentence = article.read_opening(notebook)
         number, seconds = int(path.stem[:2]), results["seconds"].get(path.stem)
         files = [own["file"] for own in results["figures"].get(path.stem, [])]
         cover = next((file for file in files if file in COVERS), files[0] if files else None)
@@ -73,8 +72,8 @@ def _write_chapters(
         )
         ran = f", ran in {seconds:,.0f} s" if seconds is not None else ""
         byline = f'<p class="byline">Chapter {number}, profile {results["profile"]}{ran}</p>'
-        make_article(notebook, pictures, byline)
-        cards[-1]["claims"] = find_claims(notebook)
+        article.make_article(notebook, pictures, byline)
+        cards[-1]["claims"] = article.find_claims(notebook)
         nbformat.write(notebook, pages / path.name)
     return cards
 
@@ -101,7 +100,7 @@ def _write_pages(
         "claims": ledger(results).to_dict("records"),
         "anchors": {number: f"#{number}" for card in cards for number in card["claims"]},
         "badge_of": badge_of,
-        "frame": frame_picture,
+        "frame": article.frame_picture,
         "areas": group_metrics(results["metrics"]),
         "thumbnail": lambda file: fit_into(THUMBNAIL, pictures[file]),
     }
