@@ -88,7 +88,7 @@ def test_figures_stand_with_their_captions_and_sizes(tmp_path):
     first, second = draw(300, 200), draw(100, 50)
     (tmp_path / "01_x_first.png").write_bytes(first)
     (tmp_path / "01_x_second.png").write_bytes(second)
-    pictures = list_pictures(tmp_path)
+    pictures = dict(list_pictures(tmp_path))
     assert pictures[first] == Picture("01_x_first.png", 300, 200)
     outputs = [*show_picture(second, 'Of "x" < y.'), *show_picture(first, "The first.")]
     cell = make(new_code_cell("draw()", outputs=outputs), pictures=pictures)[1]
@@ -99,6 +99,12 @@ def test_figures_stand_with_their_captions_and_sizes(tmp_path):
         'loading="lazy"></a><figcaption>Of &quot;x&quot; &lt; y.</figcaption></figure>'
     )
     assert 'src="figures/01_x_first.png"' in cell.outputs[1].data["text/html"]
+
+
+def test_two_figures_may_look_the_same(tmp_path):
+    for name in ("01_x_a.png", "02_x_b.png"):
+        (tmp_path / name).write_bytes(draw(10, 10))
+    assert [own.file for _, own in list_pictures(tmp_path)] == ["01_x_a.png", "02_x_b.png"]
 
 
 def test_a_picture_that_is_no_figure_is_carried_along():

@@ -28,12 +28,12 @@ class Picture:
     height: int
 
 
-def list_pictures(folder: Path) -> dict[bytes, Picture]:
-    """Return the figures of a folder by what their files hold."""
-    found = {}
+def list_pictures(folder: Path) -> list[tuple[bytes, Picture]]:
+    """Return the figures of a folder with what their files hold."""
+    found = []
     for path in sorted(folder.glob("*.png")):
         with Image.open(path) as image:
-            found[path.read_bytes()] = Picture(path.name, *image.size)
+            found.append((path.read_bytes(), Picture(path.name, *image.size)))
     return found
 
 

@@ -42,8 +42,8 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     pages, fresh = scratch / "pages", scratch / "html"
     pages.mkdir(parents=True)
     pictures = article.list_pictures(figures)
-    cards = _write_chapters(reports, results, pictures, pages)
-    _write_pages(results, cards, {own.file: own for own in pictures.values()}, pages)
+    cards = _write_chapters(reports, results, dict(pictures), pages)
+    _write_pages(results, cards, {own.file: own for _, own in pictures}, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
     shutil.copytree(figures, fresh / "figures")
     for card in cards:
