@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from IPython.display import display
 from matplotlib.figure import Figure
 
 from sentigeo.claims import judge_claim, load_claims, show_claim
@@ -86,8 +85,17 @@ class Chapter(Page):
         declared = {claim.id: claim for claim in load_claims()}
         metrics, reasons = self._recorded("metrics"), self._recorded("untestable")
         for number in numbers:
-            judged = judge_claim(declared[number], metrics, reasons)
-            display(show_claim(judged), raw=True)
+            self.show(*show_claim(judge_claim(declared[number], metrics, reasons)))
+
+    def results(self) -> dict[str, Any]:
+        """Return what all chapters of this run have found, with every claim judged."""
+        metrics, reasons = self._recorded("metrics"), self._recorded("untestable")
+        return {
+            "settings": self.profile.settings,
+            **self._recorded("facts"),
+            "metrics": metrics,
+            "claims": [judge_claim(claim, metrics, reasons) for claim in load_claims()],
+        }
 
     def checkpoint(self, name: str, folder: Path) -> None:
         """Record where a trained model lies."""

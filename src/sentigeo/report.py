@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from sentigeo.chapter import STAGE_VARIABLE, list_versions
-from sentigeo.claims import LEDGER, judge_claim, load_claims
+from sentigeo.claims import LEDGER, Claim, judge_claim, load_claims
 from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters, environment, execute
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
@@ -54,6 +54,7 @@ def run_report(
         shutil.rmtree(paths.failed, ignore_errors=True)
         (paths.stage / "reports").mkdir(parents=True)
         (paths.stage / "figures").mkdir()
+        _tell_skipped(skipped, paths, root)
         seconds = _execute_all(sources, parameters, profile, paths, root)
         results = _merge(sources, profile, seconds, skipped, paths, root)
         write_text(paths.stage / "reports" / "results.json", results)
@@ -95,6 +96,19 @@ def _execute_all(
     return seconds
 
 
+def _tell_skipped(skipped: dict[str, str], paths: RunPaths, root: Path) -> None:
+    """Leave word of the claims that skipped chapters would have tested, as a chapter would."""
+    untestable = {c.id: skipped[c.chapter] for c in _load_ledger(root) if c.chapter in skipped}
+    part = {"untestable": untestable}
+    write_text(paths.stage / "parts" / "00_skipped.json", json.dumps(part, ensure_ascii=False))
+
+
+def _load_ledger(root: Path) -> list[Claim]:
+    """Return the claims that a repository declares."""
+    path = root / "notebooks" / LEDGER.name
+    return load_claims(path) if path.is_file() else []
+
+
 def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
     """Keep the notebook of a failed run where it can be read, and say where that is."""
     if not copy.is_file():
@@ -123,11 +137,9 @@ def _merge(
         "skipped": skipped,
     }
     results |= merge_parts(paths.stage / "parts", [source.stem for source in sources])
-    ledger = root / "notebooks" / LEDGER.name
     reasons = {**skipped, **results["untestable"]}
     results["claims"] = [
-        judge_claim(claim, results["metrics"], reasons)
-        for claim in (load_claims(ledger) if ledger.is_file() else [])
+        judge_claim(claim, results["metrics"], reasons) for claim in _load_ledger(root)
     ]
     check_results(results)
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
