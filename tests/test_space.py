@@ -44,7 +44,8 @@ def test_later_chapters_do_without_torch():
         "sentigeo.cluster, sentigeo.cluster_plots, sentigeo.confusion, sentigeo.keywords, "
         "sentigeo.wording, sentigeo.lean, sentigeo.cluster_study, sentigeo.cosine, "
         "sentigeo.transform, sentigeo.neighbours, sentigeo.cosine_plots, "
-        "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews, sentigeo.baselines, sentigeo.ledger; "
+        "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews, sentigeo.baselines, "
+        "sentigeo.ledger; "
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
