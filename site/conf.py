@@ -6,7 +6,8 @@ extensions = ["myst_nb"]
 exclude_patterns = []
 
 nb_execution_mode = "off"  # pages show the executed copies as they are
-myst_enable_extensions = ["colon_fence", "attrs_block"]
+nb_code_prompt_show = "Show code"
+nb_code_prompt_hide = "Hide code"
 myst_heading_anchors = 3
 
 html_theme = "furo"
@@ -15,4 +16,15 @@ html_css_files = ["sentigeo.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#00588c",
+        "color-brand-content": "#00659f",
+        "color-brand-visited": "#6b4a8a",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8cc8f0",
+        "color-brand-content": "#7dbfec",
+        "color-brand-visited": "#c3a6e0",
+    },
+}

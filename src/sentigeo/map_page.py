@@ -9,7 +9,7 @@ import numpy as np
 from sentigeo.errors import UserError
 from sentigeo.pages import fill_page
 
-WIDTH = 400  # characters of a text that the page shows and searches
+WIDTH = 400  # characters of a text that the page shows and searches, unless told otherwise
 STEPS = 65_535  # a coordinate is kept as two bytes
 
 
@@ -34,6 +34,7 @@ def make_map_page(
     layouts: Mapping[str, np.ndarray],
     colourings: Mapping[str, Colouring],
     rows: np.ndarray | None = None,
+    width: int = WIDTH,
 ) -> str:
     """Return a page on which a reader explores a map of texts, complete without a network.
 
@@ -43,6 +44,7 @@ def make_map_page(
         layouts: (n, 2) points by name, at least one; the reader changes between them.
         colourings: Groups of the points by name, at least one, in the same way.
         rows: (n,) numbers of the texts; by default they are counted from 1.
+        width: Characters of a text that the page shows and searches.
     """
     if not len(texts):
         raise UserError("There are no texts to put on a map.")
@@ -51,11 +53,11 @@ def make_map_page(
     for name, colouring in colourings.items():
         check_colouring(name, colouring, len(texts))
     facts = {
-        "width": WIDTH,
+        "width": width,
         "steps": STEPS,
         "rows": None if rows is None else pack_numbers(np.asarray(rows), "<u4"),
-        "texts": [text[:WIDTH] for text in texts],
-        "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > WIDTH},
+        "texts": [text[:width] for text in texts],
+        "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > width},
         "layouts": [
             {"name": name, "points": pack_points(points)} for name, points in layouts.items()
         ],

@@ -7,12 +7,20 @@ from typing import Any
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
 from sphinx.cmd.build import main as sphinx_build
 
+from sentigeo import article
+from sentigeo.article import Picture
 from sentigeo.errors import UserError
+from sentigeo.headline import abstract, answer_samples, badge_of, compare_models, ledger
 from sentigeo.paths import SITE_SOURCE
 
-PAGES = ("index.md", "figures.md")
+PAGES = ("index.md", "figures.md", "numbers.md")
+FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
+COVERS = ("04_maps_classes.png", "05_clusters_maps.png", "02_finetune_dose.png",
+          "07_keywords_leans.png", "09_neighbours_shots.png")  # fmt: skip
+THUMBNAIL = (480, 300)  # pixels at most, twice what a card shows
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
@@ -29,68 +37,106 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     results_file = reports / "results.json"
     if not results_file.is_file():
         raise UserError("There is no report to build a site from: run 'make report' with it first.")
+    results = json.loads(results_file.read_text("utf-8"))
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
-    shutil.copytree(figures, pages / "figures")
-    for notebook in sorted(reports.glob("*.ipynb")):
-        _copy_notebook(notebook, pages / notebook.name)
-    _write_pages(json.loads(results_file.read_text("utf-8")), pages)
+    pages.mkdir(parents=True)
+    pictures = article.list_pictures(figures)
+    cards = _write_chapters(reports, results, pictures, pages)
+    _write_pages(results, cards, {own.file: own for own in pictures.values()}, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
-    for page in figures.glob("*.html"):
-        (fresh / "figures").mkdir(exist_ok=True)
-        shutil.copy(page, fresh / "figures")
+    shutil.copytree(figures, fresh / "figures")
+    for card in cards:
+        if card["cover"]:
+            make_thumbnail(figures / card["cover"], fresh / "thumbnails" / card["cover"])
     site = reports / "site"
     shutil.rmtree(site, ignore_errors=True)
     fresh.rename(site)
     return site
 
 
-def _copy_notebook(source: Path, target: Path) -> None:
-    """Copy an executed notebook for the site.
+def _write_chapters(
+    reports: Path, results: dict[str, Any], pictures: dict[bytes, Picture], pages: Path
+) -> list[dict[str, Any]]:
+    """Write the chapters as articles; return what the index page says about each."""
+    cards = []
+    for path in sorted(reports.glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        title, sentence = article.read_opening(notebook)
+        number, seconds = int(path.stem[:2]), results["seconds"].get(path.stem)
+        files = [own["file"] for own in results["figures"].get(path.stem, [])]
+        cover = next((file for file in files if file in COVERS), files[0] if files else None)
+        cards.append(
+            {"name": path.stem, "number": number, "title": title, "sentence": sentence}
+            | {"seconds": seconds, "cover": cover}
+        )
+        ran = f", ran in {seconds:,.0f} s" if seconds is not None else ""
+        byline = f'<p class="byline">Chapter {number}, profile {results["profile"]}{ran}</p>'
+        article.make_article(notebook, pictures, byline)
+        cards[-1]["claims"] = article.find_claims(notebook)
+        nbformat.write(notebook, pages / path.name)
+    return cards
 
-    Code is folded, pictures have their captions as text, and links to interactive pages lead to
-    their copies.
-    """
-    notebook = nbformat.read(source, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        tags = cell.metadata.setdefault("tags", [])
-        tags.append("hide-input")
-        for output in cell.outputs:
-            alt = output.get("metadata", {}).get("image/png", {}).get("alt")
-            if alt:
-                cell.metadata["mystnb"] = {"image": {"alt": alt}}
-            page = output.get("data", {}).get("text/html")
-            if page:
-                output.data["text/html"] = page.replace('href="../figures/', 'href="figures/')
-    nbformat.write(notebook, target)
 
-
-def _write_pages(results: dict[str, Any], pages: Path) -> None:
+def _write_pages(
+    results: dict[str, Any],
+    cards: list[dict[str, Any]],
+    pictures: dict[str, Picture],
+    pages: Path,
+) -> None:
     environment = Environment(
         loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["number"] = format_number
-    environment.filters["interval"] = format_interval
+    shown = {
+        "results": results,
+        "cards": cards,
+        "pictures": pictures,
+        "front": FRONT_FIGURE,
+        "answer": answer_samples(results),
+        "abstract": abstract(results),
+        "models": compare_models(results),
+        "claims": ledger(results).to_dict("records"),
+        "anchors": {number: f"#{number}" for card in cards for number in card["claims"]},
+        "badge_of": badge_of,
+        "frame": article.frame_picture,
+        "areas": group_metrics(results["metrics"]),
+        "thumbnail": lambda file: fit_into(THUMBNAIL, pictures[file]),
+    }
     for page in PAGES:
-        text = environment.get_template(f"{page}.jinja").render(results=results)
+        text = environment.get_template(f"{page}.jinja").render(shown)
         (pages / page).write_text(text, "utf-8")
+
+
+def group_metrics(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return metrics by the first part of their names."""
+    areas: dict[str, dict[str, Any]] = {}
+    for name, metric in metrics.items():
+        areas.setdefault(name.partition(".")[0], {})[name] = metric
+    return areas
+
+
+def fit_into(box: tuple[int, int], picture: Picture) -> tuple[int, int]:
+    """Return the size in pixels at which a picture fits into a box."""
+    share = min(1.0, box[0] / picture.width, box[1] / picture.height)
+    return round(picture.width * share), round(picture.height * share)
+
+
+def make_thumbnail(source: Path, target: Path) -> None:
+    """Write a small copy of a figure."""
+    target.parent.mkdir(exist_ok=True)
+    with Image.open(source) as image:
+        size = fit_into(THUMBNAIL, Picture(source.name, *image.size))
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.quantize(64).save(target, optimize=True)
 
 
 def format_number(value: float | None) -> str:
     """Write a number with three digits behind the point, whole numbers without."""
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-
-
-def format_interval(metric: dict[str, Any]) -> str:
-    """Write a metric's interval."""
-    if metric["low"] is None:
-        return "-"
-    return f"[{format_number(metric['low'])}, {format_number(metric['high'])}]"
+    return f"{value:,}" if isinstance(value, int) else f"{value:z.3f}"
 
 
 def _run_sphinx(pages: Path, target: Path, warnings: Path) -> None:
