@@ -111,7 +111,7 @@ def test_executed_copies_can_be_read_and_are_tidy(root):
 
 def test_equal_runs_give_equal_files(root):
     before = snapshot(root / "build/quick")
-    run_report(load_profile("quick"), root)
+    run_report(load_profile("quick"), root, fresh=True)
     after = snapshot(root / "build/quick")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     seconds = {"reports/results.json", "reports/site/index.html", "reports/site/searchindex.js"}

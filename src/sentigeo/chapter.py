@@ -17,7 +17,8 @@ from sentigeo.profile import Profile, load_profile
 from sentigeo.stats import Estimate
 from sentigeo.store import Store, write_text
 
-STAGE_VARIABLE = "SENTIGEO_STAGE"
+STAGE_VARIABLE = "SENTIGEO_STAGE"  # the folder of a running report
+NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that a chapter of it takes something from
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
 
 
@@ -118,9 +119,17 @@ class Chapter(Page):
         self.link(text, path, f"../figures/{path.name}", caption)
 
     def _look_up(self, kind: str, name: str) -> Any:
-        """Return what an earlier chapter recorded under a name, in this run or the last report."""
-        parts = sorted((self.folder / "parts").glob("*.json"))
-        for path in (*parts, self._published):
+        """Return what a chapter recorded under a name.
+
+        In a running report that is this chapter or one that it needs; by hand, any chapter run by
+        hand or in the last report.
+        """
+        parts, needs = self.folder / "parts", os.environ.get(NEEDS_VARIABLE)
+        if needs is None:
+            paths = [*sorted(parts.glob("*.json")), self._published]
+        else:
+            paths = [parts / f"{chapter}.json" for chapter in (*json.loads(needs), self.name)]
+        for path in paths:
             found = json.loads(path.read_text("utf-8")).get(kind, {}) if path.is_file() else {}
             if name in found:
                 return found[name]
