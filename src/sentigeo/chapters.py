@@ -10,7 +10,7 @@ from typing import Any
 
 from joblib import cpu_count
 
-from sentigeo.chapter import NEEDS_VARIABLE, STAGE_VARIABLE
+from sentigeo.chapter import NEEDS_VARIABLE, SKIPPED, STAGE_VARIABLE
 from sentigeo.errors import UserError
 from sentigeo.execute import execute
 from sentigeo.fingerprint import chapter_key, imported_modules, inputs_key, machine_key
@@ -96,7 +96,7 @@ class ChapterRun:
         """Return all that an executed chapter depends on, if that can be known."""
         inputs = inputs_key(self.profile)
         modules, parts = self._modules[task.name], self.paths.stage / "parts"
-        own = chapter_key(task.source, modules, task.needs, parts)
+        own = chapter_key(task.source, modules, (SKIPPED, *task.needs), parts)
         return None if inputs is None else {**own, **inputs, **self._machine}
 
     def _keep(self, task: Task, folder: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import nbformat
 from joblib import cpu_count
 
-from sentigeo.chapter import SKIPPED
 from sentigeo.claims import LEDGER
 from sentigeo.kernels import THREAD_VARIABLES
 from sentigeo.paths import DATA, SITE_SOURCE, locate
@@ -32,13 +31,13 @@ def chapter_key(
     Args:
         source: The notebook.
         modules: Names of the modules that it uses.
-        needs: Names of the chapters that it takes something from; they are complete.
+        needs: Names of the parts that it takes something from.
         parts: Folder with what chapters recorded.
     """
     return {
         "notebook": [source.stem, hash_file(source)],
         "ledger": hash_file(LEDGER),
-        "needs": {name: hash_file(parts / f"{name}.json") for name in (SKIPPED, *needs)},
+        "needs": {name: hash_file(parts / f"{name}.json") for name in needs},
         "modules": {name: hash_file(PACKAGE / f"{name}.py") for name in sorted(modules)},
         "pages": hash_files(SITE_SOURCE, "*.html.jinja") if "pages" in modules else {},
     }
