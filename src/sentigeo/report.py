@@ -18,6 +18,7 @@ from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
+from sentigeo.readme import fill_readme
 from sentigeo.results import merge_parts
 from sentigeo.schedule import Task, read_tasks
 from sentigeo.site import build_site
@@ -52,6 +53,7 @@ def run_report(
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
+        _update_readme(paths)
     return paths
 
 
@@ -168,6 +170,14 @@ def _publish(paths: RunPaths) -> None:
         if path.is_file() and path not in wanted:
             path.unlink()
     shutil.rmtree(paths.stage)
+
+
+def _update_readme(paths: RunPaths) -> None:
+    """Put the numbers of a published run into the README beside it; other runs have none."""
+    readme = paths.output / "README.md"
+    if readme.is_file():
+        results = json.loads((paths.reports / "results.json").read_text("utf-8"))
+        write_text(readme, fill_readme(readme.read_text("utf-8"), results))
 
 
 def _list_outputs(stage: Path) -> str:
