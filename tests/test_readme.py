@@ -28,7 +28,7 @@ def test_numbers_stand_between_the_marks():
 
 
 def test_a_readme_without_marks_is_refused():
-    with pytest.raises(UserError, match="README.md lacks the lines"):
+    with pytest.raises(UserError, match=r"README\.md lacks the lines"):
         fill_readme(f"{BEGIN} only", RESULTS)
 
 
