@@ -92,6 +92,19 @@ def tiny_distilbert(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The site of the committed report, built anew: a folder with `reports/site` in it."""
+    from sentigeo.paths import run_paths
+    from sentigeo.site import build_site
+
+    folder, published = tmp_path_factory.mktemp("site"), run_paths("laptop")
+    shutil.copytree(published.reports, folder / "reports", ignore=shutil.ignore_patterns("site"))
+    shutil.copytree(published.figures, folder / "figures")
+    build_site(folder / "reports", folder / "figures", folder / "build")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def browser():
     """The system's Chromium without a window; it logs what it says and what it requests."""
     from selenium.webdriver import Chrome, ChromeOptions
