@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup report texts site test lint format bench lab lock clean
+.PHONY: help setup report reproduce texts site test lint format bench lab lock clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -12,10 +12,11 @@ export PROFILE SET INPUT MODEL K LABEL TEXT OUT
 help:  ## Show this help
 	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
 	@echo
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 	@echo
 	@echo "  PROFILE=quick|laptop|paper|FILE.yaml   which run (default: laptop)"
 	@echo "  INPUT=FILE [TEXT= LABEL= MODEL= K= OUT=]  your texts, their field, labels, encoder, clusters, folder"
+	@echo "  FRESH=1                                 execute unchanged chapters too"
 	@echo "  SET=\"key=value key=value\"              profile keys to change for one run"
 
 .venv/ready: requirements.lock
@@ -30,7 +31,10 @@ help:  ## Show this help
 setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do this by themselves)
 
 report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
-	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET"
+	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET" $(if $(FRESH),--fresh)
+
+reproduce: .venv/ready  ## Run the report again from an empty cache and compare with the last one
+	@$(BIN)/sentigeo reproduce --profile "$$PROFILE" --set "$$SET"
 
 texts: .venv/ready  ## Cluster and map your own texts (INPUT=FILE)
 	@test -n "$$INPUT" || { echo "Name your texts: make texts INPUT=response.json"; exit 1; }

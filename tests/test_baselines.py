@@ -1,7 +1,8 @@
+import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from sentigeo.baselines import fit_majority, fit_tfidf, score_over_draws
+from sentigeo.baselines import fit_majority, fit_tfidf, score_over_draws, topic_vectors
 from sentigeo.profile import load_profile
 from sentigeo.reviews import load_reviews, sample_test_pool
 
@@ -56,3 +57,12 @@ def test_no_other_draws_from_a_small_corpus():
     profile = load_profile("quick", draw_per_label=50)
     reviews = load_reviews(profile).head(160)
     assert score_over_draws(reviews, reviews.tail(20), profile, 1.0).size == 0
+
+
+def test_topic_vectors_know_which_words_texts_share():
+    train = ["cats purr", "cats purr loudly", "trains run", "trains run late"] * 2
+    known, new = topic_vectors(train, ["cats purr", "trains run"], size=2)
+    assert known.shape == (8, 2)
+    assert np.allclose(np.linalg.norm(new, axis=1), 1)
+    cosines = new @ known[[0, 2]].T
+    assert np.allclose(cosines, np.eye(2), atol=1e-6)

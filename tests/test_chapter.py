@@ -3,7 +3,7 @@ import json
 import pytest
 from matplotlib.figure import Figure
 
-from sentigeo.chapter import STAGE_VARIABLE, Chapter, open_chapter
+from sentigeo.chapter import NEEDS_VARIABLE, STAGE_VARIABLE, Chapter, open_chapter
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
 from sentigeo.stats import Estimate
@@ -102,3 +102,15 @@ def test_arrays_are_left_for_the_chapters_after(chapter, quick, tmp_path):
     assert later.fetch("space").resolve() == folder
     with pytest.raises(UserError, match="No chapter has recorded 'nothing' yet"):
         later.fetch("nothing")
+
+
+def test_in_a_report_only_what_a_chapter_needs_is_found(chapter, monkeypatch, quick):
+    chapter.record("a.b", Estimate(0.5, 0.4, 0.6, 10))
+    later = Chapter("08_later", quick)
+    later.record("own", Estimate(0.1, 0.0, 0.2, 3))
+    monkeypatch.setenv(NEEDS_VARIABLE, "[]")
+    assert later.recall("own").n == 3
+    with pytest.raises(UserError, match=r"No chapter has recorded 'a\.b' yet"):
+        later.recall("a.b")
+    monkeypatch.setenv(NEEDS_VARIABLE, '["07_test"]')
+    assert later.recall("a.b").n == 10

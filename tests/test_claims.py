@@ -76,19 +76,19 @@ def test_a_claim_that_cannot_be_tested_says_why(claim, key):
     assert judged["reason"] == "There are no pairs."
     assert judged["value"] is None
     assert judged["others"] == []
-    assert "Why: There are no pairs." in show_claim(judged)["text/plain"]
+    assert "Why: There are no pairs." in show_claim(judged)[1]
 
 
 def test_a_claim_is_shown_with_everything_behind_it(claim):
-    shown = show_claim(judge_claim(claim, METRICS, {}))
-    assert shown["text/plain"] == (
+    page, plain = show_claim(judge_claim(claim, METRICS, {}))
+    assert plain == (
         "C1. It helps & <pays>. Verdict: supported.\n"
         "Measured: gain: +0.100 [+0.050, +0.150; n = 40] "
         "(on news texts +0.120 [+0.050, +0.150; n = 40]).\n"
         "Rule: supported if above 0."
     )
-    assert '<b class="verdict verdict-supported">supported</b>' in shown["text/html"]
-    assert "It helps &amp; &lt;pays&gt;." in shown["text/html"]
+    assert '<b class="verdict verdict-supported">supported</b>' in page
+    assert "It helps &amp; &lt;pays&gt;." in page
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from sentigeo.cluster import (
     align_clusters,
     cluster_space,
+    cluster_vectors,
     compare_starts,
     find_clusters,
     match_clusters,
@@ -161,3 +162,11 @@ def test_more_clusters_than_classes_leave_one_without_a_class(tmp_path):
     assert found.names == ["cluster 1 (good)", "cluster 2 (bad)", "cluster 3 (no class)"]
     assert found.answers.tolist() == [-1]
     assert found.by_class == [1, 0, 2]
+
+
+def test_new_vectors_join_the_clusters_of_known_ones():
+    known = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]])
+    found = cluster_vectors(known, np.array([[8.0], [1.0]]), np.array([1, 1, 0, 0, 0]), ["a", "b"])
+    assert found.names == ["cluster 1 (b)", "cluster 2 (a)"]
+    assert found.members.tolist() == [1, 0]
+    assert found.answers.tolist() == [0, 1]

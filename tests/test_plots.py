@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.plots import PALETTE, plot_estimates, plot_layers, plot_lengths
+from sentigeo.plots import (
+    PALETTE,
+    VERDICT_COLOURS,
+    plot_estimates,
+    plot_layers,
+    plot_ledger,
+    plot_lengths,
+)
+from sentigeo.verdicts import VERDICTS
 
 
 def test_lengths_name_the_share_each_budget_cuts():
@@ -50,3 +58,15 @@ def test_layers_have_a_panel_a_group_and_a_line_a_name():
     assert lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.6, 0.7])
     assert [t.get_text() for t in figure.axes[1].get_legend().get_texts()] == ["cls", "mean"]
     assert figure.axes[0].get_ylabel() == "accuracy"
+
+
+def test_every_claim_is_a_tile_in_the_row_of_its_source():
+    claims = [{"id": "A1", "source": "000", "verdict": "supported"},
+              {"id": "B1", "source": "001", "verdict": "refuted"},
+              {"id": "B2", "source": "001", "verdict": "refuted"}]  # fmt: skip
+    figure = plot_ledger(claims)
+    (axis,) = figure.axes
+    assert [text.get_text() for text in axis.texts] == ["A1", "B1", "B2"]
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["source 000", "source 001"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["supported", "refuted"]
+    assert set(VERDICT_COLOURS) == set(VERDICTS)

@@ -9,30 +9,39 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(note, stream, every=60.0, wait=0.0):
-    with RunProgress(2, note, stream, every) as progress:
+def run(notes, stream, every=60.0, wait=0.0):
+    with RunProgress(3, notes, stream, every) as progress:
+        progress.reuse("00_z")
+        progress.start("01_a", 3)
+        progress.start("02_b", 9)  # at the same time
         for name in ("01_a", "02_b"):
-            progress.start(name, 3)
             for number in (1, 2, 3):
-                progress.cell(number)
-            note.write_text("trunk 40%, 7 s left")
-            time.sleep(wait)
-            progress.finish(1.25)
+                progress.cell(name, number)
+        (notes / "01_a").write_text("trunk 40%, 7 s left")
+        time.sleep(wait)
+        progress.finish("02_b", 0.5)
+        progress.finish("01_a", 1.25)
     return stream.getvalue()
 
 
 def test_plain_output_is_one_line_a_notebook(tmp_path):
-    text = run(tmp_path / "note", io.StringIO())
-    assert text == "[1/2] 01_a in 1.2 s\n[2/2] 02_b in 1.2 s\n"
+    assert run(tmp_path, io.StringIO()).splitlines() == [
+        "[1/3] 00_z unchanged, from the cache",
+        "[2/3] 02_b in 0.5 s",
+        "[3/3] 01_a in 1.2 s",
+    ]
 
 
 def test_plain_output_speaks_up_when_a_notebook_takes_long(tmp_path):
-    text = run(tmp_path / "note", io.StringIO(), every=0.1, wait=0.3)
+    text = run(tmp_path, io.StringIO(), every=0.1, wait=0.3)
     assert "01_a: cell 3 of 3 after 0 s (trunk 40%, 7 s left)\n" in text
+    assert "02_b: cell 3 of 9 after 0 s\n" in text
 
 
 def test_terminal_gets_bars(tmp_path):
-    text = run(tmp_path / "note", Terminal(), wait=1.2)
+    text = run(tmp_path, Terminal(), wait=1.2)
+    assert "00_z unchanged, from the cache" in text
+    assert "01_a: 100%" in text
     assert "02_b: 100%" in text
     assert "report: 100%" in text
     assert "trunk 40%, 7 s left" in text

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from sentigeo.errors import UserError
 from sentigeo.execute import check_parameters
-from sentigeo.paths import run_paths
+from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import PROFILES, load_profile
-from sentigeo.report import COMPLETE, rebuild_site, run_report
+from sentigeo.report import COMPLETE, check_results, rebuild_site, run_report
 
 OPEN = """from sentigeo.chapter import open_chapter
 chapter = open_chapter("{name}", profile, overrides)"""
@@ -109,9 +110,51 @@ def test_executed_copies_can_be_read_and_are_tidy(root):
     assert executed == [cell.source for cell in source.cells]
 
 
+def test_results_are_as_their_schema_says():
+    check_results(json.loads((run_paths("laptop").reports / "results.json").read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda r: r.pop("seconds"), "'seconds' is a required property"),
+        (lambda r: r.update(extra=1), "'extra' was unexpected"),
+        (lambda r: r["metrics"].update(a={}), "'a' does not match"),
+        (lambda r: r["metrics"]["01_first.metric"].update(n=-1), "-1 is less than the minimum"),
+        (lambda r: r["metrics"]["01_first.metric"].update(value="1"), "not of type 'number'"),
+        (lambda r: r["claims"].append({"id": "C1"}), "is a required property"),
+        (lambda r: r["checkpoints"].update(x="/home"), "'/home' does not match"),
+    ],
+)
+def test_results_that_break_their_schema_are_refused(root, damage, message):
+    results = results_of(root)
+    check_results(results)
+    damage(results)
+    with pytest.raises(UserError, match=message):
+        check_results(results)
+
+
+def test_a_claim_that_no_chapter_measures_stops_the_report(root):
+    shutil.copy(ROOT / "notebooks/claims.yaml", root / "notebooks")
+    before = snapshot(root / "build/quick")
+    with pytest.raises(UserError, match=r"The claim A1 names 'encoder.hidden_states', which no"):
+        run_report(load_profile("quick"), root)
+    assert snapshot(root / "build/quick") == before
+
+
+def test_claims_of_skipped_chapters_say_why(root):
+    claims = yaml.safe_load((ROOT / "notebooks/claims.yaml").read_text("utf-8"))
+    own = [c | {"chapter": "02_second"} for c in claims if c["id"] == "A1"]
+    (root / "notebooks/claims.yaml").write_text(yaml.safe_dump(own))
+    run_report(load_profile("quick"), root, {"02_second": "There is nothing to read."})
+    [claim] = results_of(root)["claims"]
+    assert claim["verdict"] == "not testable in this profile"
+    assert claim["reason"] == "There is nothing to read."
+
+
 def test_equal_runs_give_equal_files(root):
     before = snapshot(root / "build/quick")
-    run_report(load_profile("quick"), root)
+    run_report(load_profile("quick"), root, fresh=True)
     after = snapshot(root / "build/quick")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     seconds = {"reports/results.json", "reports/site/index.html", "reports/site/searchindex.js"}

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,9 @@ def test_space_is_read_back(tmp_path):
     assert found.labels("test").tolist() == [1, 0]
     assert found.logits["test"].tolist() == [[2.0, 0.0], [0.0, 1.0]]
     assert found.times["after"].matrix().ravel().tolist() == [1, 2, 3]
+    assert found.without is None
+    both = load_space(save_space(replace(space, without=space.after), store))
+    assert both.without.matrix().ravel().tolist() == [1, 2, 3]
 
 
 def test_later_chapters_do_without_torch():
@@ -40,7 +44,8 @@ def test_later_chapters_do_without_torch():
         "sentigeo.cluster, sentigeo.cluster_plots, sentigeo.confusion, sentigeo.keywords, "
         "sentigeo.wording, sentigeo.lean, sentigeo.cluster_study, sentigeo.cosine, "
         "sentigeo.transform, sentigeo.neighbours, sentigeo.cosine_plots, "
-        "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews; "
+        "sentigeo.length_effect, sentigeo.calibration, sentigeo.reviews, sentigeo.baselines, "
+        "sentigeo.ledger; "
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

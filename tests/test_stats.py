@@ -173,3 +173,7 @@ def test_mean_over_strata_ignores_how_far_groups_lie_apart():
     alone = mean_over_strata(np.array([[0.1], [0.3]]))
     assert alone.value == pytest.approx(0.2)
     assert np.isnan(alone.low)
+
+
+def test_how_far_an_estimate_lies_above_a_known_number():
+    assert Estimate(0.75, 0.5, 1.0, 8).over(0.5) == Estimate(0.25, 0.0, 0.5, 8)

@@ -15,7 +15,7 @@ from sentigeo.plan import plan_runs
 from sentigeo.profile import load_profile
 from sentigeo.reviews import load_reviews
 from sentigeo.store import Store
-from sentigeo.study import Study, build_corpus, pick_tuned
+from sentigeo.study import Study, build_corpus, kept_models, pick_tuned
 from sentigeo.trunk import make_batch
 
 SMALL = {
@@ -115,6 +115,14 @@ def test_tuned_vectors_are_those_of_the_checkpoint(study, results):
         )  # fmt: skip
         assert np.abs(tuned.matrix(layer, pooling) - expected).max() < 1e-5
     assert not np.allclose(tuned.matrix(), study.vectors.matrix(), atol=1e-3)
+
+
+def test_last_cls_vectors_alone_are_the_same(study, results):
+    kept = kept_models(results)
+    assert kept.keys() == {"without", "with"}
+    alone = study.tuned_cls(kept["with"])
+    assert alone.kinds == ((2, "cls"),)
+    assert np.abs(alone.matrix() - study.tuned_vectors(kept["with"]).matrix()).max() < 1e-5
 
 
 def test_trained_state_is_forgotten(study, results):

@@ -11,6 +11,7 @@ from sentigeo.verdicts import (
     judge_between,
     judge_separation,
     judge_within,
+    list_bounds,
     list_metrics,
     match_names,
 )
@@ -158,3 +159,19 @@ def test_a_star_stands_for_anything():
     assert match_names("deep.*.gain", names) == [("deep.a.gain", "a"), ("deep.b_c.gain", "b_c")]
     assert match_names("deep.gain", names) == [("deep.gain", "")]
     assert match_names("deep.x", names) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "bounds"),
+    [
+        ({"above": {"x.y": 0.2, "z.y": 0.5}}, [0.2]),
+        ({"within": {"x.y": 0.1}}, [-0.1, 0.1]),
+        ({"between": {"x.y": [1, 2]}}, [1, 2]),
+        ({"all": [{"above": {"x.y": 0.2}}, {"below": {"x.y": 0.5}}]}, [0.2, 0.5]),
+        ({"rule": {"above": {"x.y": 0.2}}, "only_if": {"above": {"x.y": 0}}}, [0.2, 0]),
+        ({"separation": {"overlap": {"below": {"x.y": 0.7}}, "apart": YES, "rise": YES}}, [0.7]),
+        ({"above": {"z.y": 0.5}}, []),
+    ],
+)
+def test_bounds_of_one_metric(rule, bounds):
+    assert list_bounds(rule, "x.y") == bounds

@@ -1,4 +1,4 @@
-"""The command line: `sentigeo report`, `texts`, `site`, `train` and `bench`."""
+"""The command line: `sentigeo report`, `reproduce`, `texts`, `site`, `train` and `bench`."""
 
 import argparse
 import signal
@@ -37,8 +37,18 @@ def _report(options: argparse.Namespace) -> None:
     skipped = check_run(profile)
     for chapter, reason in skipped.items():
         print(f"Skipped: {chapter}. {reason}")
-    paths = run_report(profile, skipped=skipped)
+    paths = run_report(profile, skipped=skipped, fresh=options.fresh)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    """Run the report again from nothing; 1 if it differs from the last one by more than allowed."""
+    profile = _load_profile(options)
+    from sentigeo.reproduce import compare_results, describe, run_again
+
+    found = compare_results(*run_again(profile))
+    print(describe(found))
+    return int(any(one.outside for one in found))
 
 
 def _texts(options: argparse.Namespace) -> None:
@@ -133,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, run, help_text in (
         ("report", _report, "run every notebook and rebuild figures, copies and site"),
+        ("reproduce", _reproduce, "run the report again from nothing and compare"),
         ("site", _site, "rebuild the site from the last report"),
         ("train", _train, "only train and read the texts, for accelerate launch"),
         ("bench", _bench, "measure speed against what a user would pick instead"),
@@ -141,6 +152,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--profile", default="laptop", help="name or YAML file")
         command.add_argument("--set", default="", metavar="'KEY=VALUE ...'", help="keys to change")
         command.set_defaults(run=run)
+    commands.choices["report"].add_argument(
+        "--fresh", action="store_true", help="also execute notebooks that did not change"
+    )
     _add_texts(commands)
     return parser
 

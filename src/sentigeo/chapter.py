@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from IPython.display import display
 from matplotlib.figure import Figure
 
 from sentigeo.claims import judge_claim, load_claims, show_claim
@@ -19,7 +18,10 @@ from sentigeo.results import read_metric, write_metric
 from sentigeo.stats import Estimate
 from sentigeo.store import Store, write_text
 
-STAGE_VARIABLE = "SENTIGEO_STAGE"
+STAGE_VARIABLE = "SENTIGEO_STAGE"  # the folder of a running report
+NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that a chapter of it takes something from
+SKIPPED = "00_skipped"  # where the report leaves word of chapters that it skips
+FACTS = ("encoder", "data")  # that a run rests on
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
 
 
@@ -41,7 +43,6 @@ class Chapter(Page):
         self.profile = profile
         self.store = Store(paths.cache)
         self.folder = Path(os.environ.get(STAGE_VARIABLE, by_hand))
-        self._by_hand = STAGE_VARIABLE not in os.environ
         self._published = paths.reports / "results.json"
         self._part: dict[str, Any] = {
             "facts": {},
@@ -86,8 +87,18 @@ class Chapter(Page):
         declared = {claim.id: claim for claim in load_claims()}
         metrics, reasons = self._recorded("metrics"), self._recorded("untestable")
         for number in numbers:
-            judged = judge_claim(declared[number], metrics, reasons)
-            display(show_claim(judged), raw=True)
+            self.show(*show_claim(judge_claim(declared[number], metrics, reasons)))
+
+    def results(self) -> dict[str, Any]:
+        """Return what all chapters of this run have found, with every claim judged."""
+        metrics, reasons = self._recorded("metrics"), self._recorded("untestable")
+        facts = {name: self._recorded(name) for name in FACTS} | self._recorded("facts")
+        return {
+            "settings": self.profile.settings,
+            **facts,
+            "metrics": metrics,
+            "claims": [judge_claim(claim, metrics, reasons) for claim in load_claims()],
+        }
 
     def checkpoint(self, name: str, folder: Path) -> None:
         """Record where a trained model lies."""
@@ -121,19 +132,26 @@ class Chapter(Page):
         self.link(text, path, f"../figures/{path.name}", caption)
 
     def _look_up(self, kind: str, name: str) -> Any:
-        """Return what an earlier chapter recorded under a name."""
+        """Return what a chapter recorded under a name."""
         found = self._recorded(kind)
         if name not in found:
             raise UserError(f"No chapter has recorded '{name}' yet: run 'make report'.")
         return found[name]
 
     def _recorded(self, kind: str) -> dict[str, Any]:
-        """Return all of a kind that was recorded; by hand, what is missing is the last report's."""
-        paths = sorted((self.folder / "parts").glob("*.json"))
-        if self._by_hand and self._published.is_file():
-            paths.insert(0, self._published)
+        """Return all of a kind that was recorded.
+
+        In a running report that is by this chapter, by those that it needs, and by the report about
+        chapters that it skips; by hand, by any chapter that was run by hand or in the last report.
+        """
+        parts, needs = self.folder / "parts", os.environ.get(NEEDS_VARIABLE)
+        if needs is None:
+            paths = [self._published, *sorted(parts.glob("*.json"))]
+        else:
+            names = (SKIPPED, *json.loads(needs), self.name)
+            paths = [parts / f"{name}.json" for name in names]
         recorded: dict[str, Any] = {}
-        for path in paths:
+        for path in (path for path in paths if path.is_file()):
             recorded |= json.loads(path.read_text("utf-8")).get(kind, {})
         return recorded
 

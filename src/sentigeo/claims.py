@@ -101,22 +101,24 @@ def judge_claim(
     }
 
 
-def show_claim(judged: Mapping[str, Any]) -> dict[str, str]:
+def show_claim(judged: Mapping[str, Any]) -> tuple[str, str]:
     """Return a judged claim as HTML and as plain text, for a notebook."""
     others = "; ".join(f"{own['measure']} {describe_metric(own)}" for own in judged["others"])
     measured = f"{judged['measure']}: {describe_metric(dict(judged))}"
     lines = {"Measured": f"{measured} ({others})." if others else f"{measured}."}
     lines |= {"Rule": judged["rule"]} | ({"Why": judged["reason"]} if judged["reason"] else {})
-    style = "not-testable" if judged["verdict"] == NOT_TESTABLE else judged["verdict"]
-    badge = f'<b class="verdict verdict-{style.replace(" ", "-")}">{judged["verdict"]}</b>'
+    badge = show_badge(judged["verdict"])
     head = f'<b class="claim-id">{judged["id"]}.</b> {escape(judged["statement"])} {badge}'
     rest = "".join(f"<p><i>{name}:</i> {escape(text)}</p>" for name, text in lines.items())
     plain = [f"{judged['id']}. {judged['statement']} Verdict: {judged['verdict']}."]
     plain += [f"{name}: {text}" for name, text in lines.items()]
-    return {
-        "text/html": f'<div class="claim"><p>{head}</p>{rest}</div>',
-        "text/plain": "\n".join(plain),
-    }
+    return f'<div class="claim"><p>{head}</p>{rest}</div>', "\n".join(plain)
+
+
+def show_badge(verdict: str) -> str:
+    """Return a verdict in HTML, with a class that a page can colour."""
+    style = "-".join(verdict.removesuffix(" in this profile").split())
+    return f'<b class="verdict verdict-{style}">{verdict}</b>'
 
 
 def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:

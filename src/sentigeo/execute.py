@@ -3,8 +3,6 @@
 import errno
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kern
 
 import nbformat
 import papermill
+from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
@@ -36,9 +35,9 @@ def execute(
     parameters: dict[str, Any],
     timeout: int | None,
     progress: RunProgress,
-    root: Path,
+    kernel: type[AsyncKernelManager],
 ) -> None:
-    """Execute a notebook and write its executed copy.
+    """Execute a notebook in the current folder and write its executed copy.
 
     Args:
         source: The notebook.
@@ -46,7 +45,7 @@ def execute(
         parameters: Values for its parameters cell.
         timeout: Seconds it may take; none sets no limit.
         progress: Shows how far it is.
-        root: The folder it runs in.
+        kernel: Starts its kernel.
 
     Raises:
         UserError: It failed; one sentence if that was foreseen, else the traceback comes first.
@@ -59,12 +58,12 @@ def execute(
             str(copy),
             parameters,
             kernel_name="python3",
-            cwd=str(root),
             progress_bar=False,
             record_timing=False,
             extra_arguments=["--log-level=CRITICAL"],
             timeout_func=lambda cell: deadline and max(1, int(deadline - time.monotonic())),
-            on_cell_start=lambda cell, cell_index: progress.cell(cell_index + 1),
+            on_cell_start=lambda cell, cell_index: progress.cell(source.stem, cell_index + 1),
+            kernel_manager_class=kernel,
         )
     except PapermillExecutionError as error:
         raise UserError(_explain(source, error)) from None
@@ -93,14 +92,3 @@ def _tidy(copy: Path) -> None:
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell.id = "injected-parameters"
     write_text(copy, nbformat.writes(notebook) + "\n")
-
-
-@contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for the kernels that start within."""
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in values:
-            del os.environ[name]

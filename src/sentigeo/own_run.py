@@ -1,13 +1,15 @@
 """Run the notebook for a person's own texts, from their file to a folder of results."""
 
 import time
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from sentigeo.chapter import STAGE_VARIABLE
 from sentigeo.encoder import find_encoder
 from sentigeo.errors import UserError
-from sentigeo.execute import check_parameters, environment, execute
+from sentigeo.execute import check_parameters, execute
+from sentigeo.kernels import Kernels
 from sentigeo.own_folder import NOTEBOOK, fill_folder
 from sentigeo.own_study import read_k
 from sentigeo.own_texts import read_own_texts
@@ -45,9 +47,10 @@ def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
 
 def _execute(stage: Path, parameters: dict[str, Any]) -> None:
     """Execute the notebook into a folder and show how far it is."""
-    note = stage / "note"
-    told = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(note)}
-    with environment(told), RunProgress(1, note) as progress:
+    notes = stage / "notes"
+    variables = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(notes / SOURCE.stem)}
+    kernel = Kernels().kind(variables)
+    with chdir(ROOT), RunProgress(1, notes) as progress:
         began = time.monotonic()
-        execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, ROOT)
-        progress.finish(time.monotonic() - began)
+        execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, kernel)
+        progress.finish(SOURCE.stem, time.monotonic() - began)

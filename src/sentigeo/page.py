@@ -26,6 +26,10 @@ class Page:
         """Show a sentence whose numbers were computed."""
         display(Markdown(text))
 
+    def show(self, page: str, plain: str) -> None:
+        """Show HTML, and plain text where that cannot be shown."""
+        display({"text/html": page, "text/plain": plain}, raw=True)
+
     def table(
         self, frame: pd.DataFrame, caption: str, formats: dict[str, str] | None = None
     ) -> None:
@@ -36,7 +40,7 @@ class Page:
         styler = Styler(frame, uuid="t", cell_ids=False, caption=caption)
         styler = styler.format(dict(formats or {}), escape="html", na_rep="-").hide(axis="index")
         plain = f"{caption}\n{frame.to_string(index=False, max_colwidth=60)}"
-        display({"text/html": styler.to_html(), "text/plain": plain}, raw=True)
+        self.show(styler.to_html(), plain)
 
     def picture(self, figure: Figure, path: Path, caption: str) -> None:
         """Save a figure and show that very file."""
@@ -49,7 +53,7 @@ class Page:
         """Save an interactive page and show a link to it, which is an address from the notebook."""
         write_text(path, text)
         link = f'<p><a href="{address}">{escape(caption)}</a></p>'
-        display({"text/html": link, "text/plain": f"{caption} ({address})"}, raw=True)
+        self.show(link, f"{caption} ({address})")
 
 
 def draw_png(figure: Figure) -> bytes:

@@ -14,6 +14,7 @@ DATA = ROOT / "data"
 SITE_SOURCE = ROOT / "site"
 
 PUBLISHED_PROFILE = "laptop"
+CACHE_VARIABLE = "SENTIGEO_CACHE"  # another place for derived arrays
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def run_paths(name: str, root: Path = ROOT) -> RunPaths:
         name=name,
         output=root if name == PUBLISHED_PROFILE else build / name,
         build=build,
-        cache=Path(os.environ.get("SENTIGEO_CACHE", root / "data" / "cache")),
+        cache=Path(os.environ.get(CACHE_VARIABLE, root / "data" / "cache")),
     )
 
 

@@ -1,12 +1,13 @@
 """Every figure of the report: an analysis in, a Figure out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from sentigeo.colours import spread_colours
 
@@ -14,6 +15,14 @@ from sentigeo.colours import spread_colours
 # negative and the positive class in every figure.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 GREY = "#666666"
+# Colours of a tile and of the ink on it, from blue over white to vermilion.
+VERDICT_COLOURS = {
+    "supported": ("#0072B2", "white"),
+    "partly": ("#9CCBE4", "black"),
+    "not supported": ("#F4D3B8", "black"),
+    "refuted": ("#D55E00", "white"),
+    "not testable in this profile": ("#EEEEEE", "black"),
+}
 FEW = len(PALETTE)  # classes up to which a figure names each of them in full
 PAGE_WIDTH = 8.0
 
@@ -229,4 +238,30 @@ def plot_layers(frame: pd.DataFrame, axis_label: str) -> Figure:
         axis.set_xticks(sorted(frame["layer"].unique()))
     axes[0].set_ylabel(axis_label)
     axes[-1].legend()
+    return figure
+
+
+def plot_ledger(claims: Sequence[Mapping[str, str]]) -> Figure:
+    """Show the verdict on every claim as a tile, a row a source.
+
+    Args:
+        claims: With `id`, `source` and `verdict`.
+    """
+    sources = sorted({claim["source"] for claim in claims})
+    figure, (axis,) = new_figure(0.8 + 0.5 * len(sources))
+    for row, source in enumerate(sources):
+        own = [claim for claim in claims if claim["source"] == source]
+        for place, claim in enumerate(own):
+            colour, ink = VERDICT_COLOURS[claim["verdict"]]
+            axis.barh(row, 0.94, 0.8, left=place, color=colour, edgecolor=GREY, lw=0.5)
+            axis.text(place + 0.47, row, claim["id"], ha="center", va="center", color=ink)
+    axis.set_yticks(range(len(sources)), [f"source {source}" for source in sources])
+    axis.invert_yaxis()
+    axis.set_xticks([])
+    axis.set_xlabel("claims")
+    axis.grid(visible=False)
+    sns.despine(figure, left=True, bottom=True)
+    shown = [verdict for verdict in VERDICT_COLOURS if verdict in {c["verdict"] for c in claims}]
+    tiles = [Patch(fc=VERDICT_COLOURS[verdict][0], ec=GREY, lw=0.5) for verdict in shown]
+    figure.legend(tiles, shown, loc="outside upper center", ncols=len(shown), frameon=False)
     return figure

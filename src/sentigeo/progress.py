@@ -4,10 +4,11 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from types import TracebackType
-from typing import Self, TextIO, TypeVar
+from typing import Any, Self, TextIO, TypeVar
 
 from IPython import get_ipython
 from tqdm import tqdm
@@ -64,29 +65,38 @@ def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> st
     return f"{name} {done / max(total, 1):.0%}{speed}, {(total - done) / rate:.0f} s left"
 
 
+@dataclass
+class Running:
+    """A notebook that runs: how many cells it has, which one it is at, and since when."""
+
+    cells: int
+    number: int = 0
+    began: float = field(default_factory=time.monotonic)
+    bar: Any = None
+
+
 class RunProgress:
-    """Shows which notebook runs, which of its cells, and what is left.
+    """Shows which notebooks run, which of their cells, and what is left.
 
     Args:
         notebooks: How many notebooks will run.
-        note: The file in which the running notebook says how far it is.
+        notes: Folder in which each running notebook says how far it is, in a file of its name.
         stream: Where to show it; bars if that is a terminal, else a line a notebook.
         every: Seconds between lines about a notebook that is still running.
     """
 
     def __init__(
-        self, notebooks: int, note: Path, stream: TextIO = sys.stderr, every: float = EVERY
+        self, notebooks: int, notes: Path, stream: TextIO = sys.stderr, every: float = EVERY
     ) -> None:
-        self.notebooks = notebooks
-        self.note = note
-        self.stream = stream
+        self.notebooks, self.notes, self.stream = notebooks, notes, stream
         self.every = 1.0 if stream.isatty() else every
         self.done = 0
-        self.name = ""
-        self.bars = [
-            tqdm(total=notebooks, unit="notebook", position=1, file=stream, desc="report"),
-            tqdm(total=1, unit="cell", position=0, file=stream),
-        ] if stream.isatty() else []  # fmt: skip
+        self.running: dict[str, Running] = {}
+        self.total: Any = None
+        if stream.isatty():
+            self.total = tqdm(total=notebooks, unit="notebook", file=stream, desc="report")
+        self.free: list[Any] = []  # bars of notebooks that are complete
+        self.lock = RLock()  # several notebooks run at the same time
         self.closed = Event()
         self.ticking = Thread(target=self._tick, daemon=True)
 
@@ -99,47 +109,69 @@ class RunProgress:
     ) -> None:
         self.closed.set()
         self.ticking.join()
-        for bar in self.bars:
-            bar.close()
+        for bar in [*self.free, *(own.bar for own in self.running.values()), self.total]:
+            if bar is not None:
+                bar.close()
 
     def start(self, name: str, cells: int) -> None:
         """A notebook of so many cells begins."""
-        self.name, self.cells, self.number = name, cells, 0
-        self.began = time.monotonic()
-        self.note.unlink(missing_ok=True)
-        if self.bars:
-            self.bars[1].reset(total=cells)
-            self.bars[1].set_description(name)
+        with self.lock:
+            own = self.running[name] = Running(cells)
+            if self.total is not None:
+                own.bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
+                own.bar.reset(total=cells)
+                own.bar.set_description(name)
 
-    def cell(self, number: int) -> None:
-        """Cell `number`, counted from 1, of the running notebook begins."""
-        self.number = number
-        self.note.unlink(missing_ok=True)
-        if self.bars:
-            self.bars[1].n = number - 1
-            self.bars[1].refresh()
+    def cell(self, name: str, number: int) -> None:
+        """Cell `number`, counted from 1, of a running notebook begins."""
+        with self.lock:
+            own = self.running[name]
+            own.number = number
+            (self.notes / name).unlink(missing_ok=True)
+            if own.bar is not None:
+                own.bar.n = number - 1
+                own.bar.refresh()
 
-    def finish(self, seconds: float) -> None:
-        """The running notebook is complete."""
-        self.done += 1
-        if self.bars:
-            self.bars[1].n = self.cells
-            self.bars[1].refresh()
-            self.bars[0].update()
-        else:
-            self._line(f"[{self.done}/{self.notebooks}] {self.name} in {seconds:.1f} s")
-        self.name = ""
+    def finish(self, name: str, seconds: float) -> None:
+        """A running notebook is complete."""
+        with self.lock:
+            own = self.running.pop(name)
+            self.done += 1
+            if own.bar is None:
+                self._line(f"[{self.done}/{self.notebooks}] {name} in {seconds:.1f} s")
+                return
+            own.bar.n = own.cells
+            own.bar.refresh()
+            self.free.append(own.bar)
+            self.total.update()
+
+    def reuse(self, name: str) -> None:
+        """A notebook need not run: what it would make is in the cache."""
+        with self.lock:
+            self.done += 1
+            self._line(f"[{self.done}/{self.notebooks}] {name} unchanged, from the cache")
+            if self.total is not None:
+                self.total.update()
 
     def _tick(self) -> None:
-        """Show from time to time what the running notebook last said."""
+        """Show from time to time what the running notebooks last said."""
         while not self.closed.wait(self.every):
-            note = self.note.read_text("utf-8") if self.note.is_file() else ""
-            if self.bars:
-                self.bars[1].set_postfix_str(note)
-            elif self.name:
-                seconds = time.monotonic() - self.began
-                where = f"{self.name}: cell {self.number} of {self.cells} after {seconds:.0f} s"
-                self._line(f"{where} ({note})" if note else where)
+            with self.lock:
+                for name, own in self.running.items():
+                    self._show(name, own)
+
+    def _show(self, name: str, own: Running) -> None:
+        file = self.notes / name
+        note = file.read_text("utf-8") if file.is_file() else ""
+        if own.bar is not None:
+            own.bar.set_postfix_str(note)
+        else:
+            seconds = time.monotonic() - own.began
+            where = f"{name}: cell {own.number} of {own.cells} after {seconds:.0f} s"
+            self._line(f"{where} ({note})" if note else where)
 
     def _line(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+        if self.total is None:
+            print(text, file=self.stream, flush=True)
+        else:
+            self.total.write(text, file=self.stream)

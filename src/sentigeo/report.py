@@ -3,8 +3,7 @@
 import fcntl
 import json
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,16 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from sentigeo.chapter import STAGE_VARIABLE, list_versions
-from sentigeo.claims import LEDGER, judge_claim, load_claims
+from sentigeo.chapter import SKIPPED, list_versions
+from sentigeo.chapters import chapter_parameters, run_chapters
+from sentigeo.claims import LEDGER, Claim, judge_claim, load_claims
 from sentigeo.errors import UserError
-from sentigeo.execute import check_parameters, environment, execute
+from sentigeo.execute import check_parameters
 from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
 from sentigeo.profile import Profile
-from sentigeo.progress import NOTE_VARIABLE, RunProgress
+from sentigeo.readme import fill_readme
 from sentigeo.results import merge_parts
+from sentigeo.schedule import Task, read_tasks
 from sentigeo.site import build_site
 from sentigeo.store import write_text
 
@@ -28,7 +29,10 @@ COMPLETE = "complete.json"  # lists the files of a stage that may be published
 
 
 def run_report(
-    profile: Profile, root: Path = ROOT, skipped: dict[str, str] | None = None
+    profile: Profile,
+    root: Path = ROOT,
+    skipped: dict[str, str] | None = None,
+    fresh: bool = False,
 ) -> RunPaths:
     """Execute the numbered notebooks, then put figures, copies, results and site in place.
 
@@ -39,69 +43,68 @@ def run_report(
         profile: What the run is; the notebooks load it again.
         root: The repository.
         skipped: Chapters that make no sense for this run, and why.
+        fresh: Whether to execute chapters that are in the cache, unchanged.
     """
-    skipped = skipped or {}
     paths = run_paths(profile.run_name, root)
-    sources = [source for source in list_chapters(root) if source.stem not in skipped]
-    if not sources:
-        raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
-    parameters = {"profile": profile.file or profile.name, "overrides": profile.changes}
-    for source in sources:
-        check_parameters(source, parameters)
-    with _lock(paths):
+    tasks = plan_chapters(profile, root, skipped or {})
+    with lock_run(paths):
         _publish(paths)
-        shutil.rmtree(paths.stage, ignore_errors=True)
-        shutil.rmtree(paths.failed, ignore_errors=True)
-        (paths.stage / "reports").mkdir(parents=True)
-        (paths.stage / "figures").mkdir()
-        seconds = _execute_all(sources, parameters, profile, paths, root)
-        results = _merge(sources, profile, seconds, skipped, paths, root)
-        write_text(paths.stage / "reports" / "results.json", results)
+        stage_chapters(tasks, profile, paths, root, skipped or {}, fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
+        _update_readme(paths)
     return paths
+
+
+def plan_chapters(profile: Profile, root: Path, skipped: Collection[str]) -> list[Task]:
+    """Return the notebooks of a report, after a check that they take a profile."""
+    sources = [source for source in list_chapters(root) if source.stem not in skipped]
+    if not sources:
+        raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
+    for source in sources:
+        check_parameters(source, chapter_parameters(profile))
+    return read_tasks(sources)
+
+
+def stage_chapters(
+    tasks: list[Task],
+    profile: Profile,
+    paths: RunPaths,
+    root: Path,
+    skipped: dict[str, str],
+    fresh: bool,
+) -> None:
+    """Put figures, executed notebooks and results into an empty stage; see `run_report`."""
+    shutil.rmtree(paths.stage, ignore_errors=True)
+    shutil.rmtree(paths.failed, ignore_errors=True)
+    (paths.stage / "reports").mkdir(parents=True)
+    (paths.stage / "figures").mkdir()
+    _tell_skipped(skipped, paths, root)
+    seconds = run_chapters(tasks, profile, paths, root, fresh)
+    results = _merge([task.source for task in tasks], profile, seconds, skipped, paths, root)
+    write_text(paths.stage / "reports" / "results.json", results)
+
+
+def _tell_skipped(skipped: dict[str, str], paths: RunPaths, root: Path) -> None:
+    """Leave word of the claims that skipped chapters would have tested, as a chapter would."""
+    untestable = {c.id: skipped[c.chapter] for c in _load_ledger(root) if c.chapter in skipped}
+    part = {"untestable": untestable}
+    write_text(paths.stage / "parts" / f"{SKIPPED}.json", json.dumps(part, ensure_ascii=False))
+
+
+def _load_ledger(root: Path) -> list[Claim]:
+    """Return the claims that a repository declares."""
+    path = root / "notebooks" / LEDGER.name
+    return load_claims(path) if path.is_file() else []
 
 
 def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     """Build the site of the last complete run again."""
     paths = run_paths(profile.run_name, root)
-    with _lock(paths):
+    with lock_run(paths):
         build_site(paths.reports, paths.figures, paths.site_scratch)
     return paths
-
-
-def _execute_all(
-    sources: list[Path],
-    parameters: dict[str, Any],
-    profile: Profile,
-    paths: RunPaths,
-    root: Path,
-) -> dict[str, float]:
-    """Execute the notebooks in order; return the seconds each took."""
-    seconds = {}
-    note = paths.stage / "note"
-    told = {STAGE_VARIABLE: str(paths.stage), NOTE_VARIABLE: str(note)}
-    with environment(told), RunProgress(len(sources), note) as progress:
-        for source in sources:
-            began = time.monotonic()
-            copy = paths.stage / "reports" / source.name
-            try:
-                execute(source, copy, parameters, profile.notebook_timeout, progress, root)
-            except UserError as error:
-                raise UserError(f"{error}\n{_keep_failed(copy, paths, root)}") from None
-            seconds[source.stem] = round(time.monotonic() - began, 2)
-            progress.finish(seconds[source.stem])
-    return seconds
-
-
-def _keep_failed(copy: Path, paths: RunPaths, root: Path) -> str:
-    """Keep the notebook of a failed run where it can be read, and say where that is."""
-    if not copy.is_file():
-        return "It did not start."
-    paths.failed.mkdir(parents=True, exist_ok=True)
-    kept = Path(shutil.copy(copy, paths.failed))
-    return f"The notebook as far as it got: {kept.relative_to(root)}"
 
 
 def _merge(
@@ -123,11 +126,9 @@ def _merge(
         "skipped": skipped,
     }
     results |= merge_parts(paths.stage / "parts", [source.stem for source in sources])
-    ledger = root / "notebooks" / LEDGER.name
     reasons = {**skipped, **results["untestable"]}
     results["claims"] = [
-        judge_claim(claim, results["metrics"], reasons)
-        for claim in (load_claims(ledger) if ledger.is_file() else [])
+        judge_claim(claim, results["metrics"], reasons) for claim in _load_ledger(root)
     ]
     check_results(results)
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
@@ -171,6 +172,14 @@ def _publish(paths: RunPaths) -> None:
     shutil.rmtree(paths.stage)
 
 
+def _update_readme(paths: RunPaths) -> None:
+    """Put the numbers of a published run into the README beside it; other runs have none."""
+    readme = paths.output / "README.md"
+    if readme.is_file():
+        results = json.loads((paths.reports / "results.json").read_text("utf-8"))
+        write_text(readme, fill_readme(readme.read_text("utf-8"), results))
+
+
 def _list_outputs(stage: Path) -> str:
     """List a stage's figures and reports, relative to the stage, as JSON."""
     files = [path for name in ("figures", "reports") for path in (stage / name).rglob("*")]
@@ -178,7 +187,7 @@ def _list_outputs(stage: Path) -> str:
 
 
 @contextmanager
-def _lock(paths: RunPaths) -> Iterator[None]:
+def lock_run(paths: RunPaths) -> Iterator[None]:
     """Let one run of a name work at a time; a killed run's lock is released by the system."""
     paths.build.mkdir(parents=True, exist_ok=True)
     with (paths.build / f"{paths.name}.lock").open("w") as file:

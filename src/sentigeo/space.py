@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from sentigeo.errors import UserError
 from sentigeo.store import Store, hash_array, hash_json, load_array, save_arrays, write_text
 from sentigeo.vectors import Vectors, open_vectors
+
+SPACE = "space"  # of an entry in the store
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def save_space(space: Space, store: Store) -> Path:
         save_arrays(folder, space.logits)
         write_text(folder / "space.json", json.dumps(facts))
 
-    return store.folder("space", {**facts, "corpus": hash_json(space.corpus.to_json())}, fill)
+    return store.folder(SPACE, {**facts, "corpus": hash_json(space.corpus.to_json())}, fill)
 
 
 def load_space(folder: Path) -> Space:
@@ -76,3 +79,12 @@ def load_space(folder: Path) -> Space:
         without=open_vectors(facts["without"], root) if facts["without"] else None,
         logits={part: load_array(folder / f"{part}.npy") for part in facts["logits"]},
     )
+
+
+def is_whole_space(folder: Path) -> bool:
+    """Tell whether the vectors of a space are still there, whole."""
+    try:
+        load_space(folder)
+    except UserError:
+        return False
+    return True

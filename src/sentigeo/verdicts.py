@@ -140,6 +140,22 @@ def list_metrics(rule: Rule) -> list[str]:
     return list(content)
 
 
+def list_bounds(rule: Rule, metric: str) -> list[float]:
+    """Return the numbers that a rule compares one metric with; those of a margin on both sides."""
+    if "rule" in rule or "separation" in rule:
+        content = rule.get("separation", rule)
+        return [bound for part in content.values() for bound in list_bounds(part, metric)]
+    [(word, content)] = rule.items()
+    if word in ("all", "holds"):
+        return [bound for part in content for bound in list_bounds(part, metric)]
+    if metric not in content:
+        return []
+    bound = content[metric]
+    if word == "between":
+        return list(bound)
+    return [-bound, bound] if word in ("apart", "within") else [bound]
+
+
 def match_names(pattern: str, names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the names that a pattern with at most one `*` stands for, and what the `*` is."""
     before, star, after = pattern.partition("*")

@@ -1,0 +1,32 @@
+"""The part of the README that holds numbers: written from the published results, never by hand."""
+
+from typing import Any
+
+from sentigeo.errors import UserError
+from sentigeo.headline import abstract, answer_samples, headline_table
+
+BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers -->"
+
+
+def fill_readme(text: str, results: dict[str, Any]) -> str:
+    """Return a README with the headline of some results between its two marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"README.md lacks the lines '{BEGIN}' and '{END}'.")
+    return f"{before}{BEGIN}\n{write_headline(results)}{END}{after}"
+
+
+def write_headline(results: dict[str, Any]) -> str:
+    """Return the answer to the main question, the table of models and the abstract as Markdown."""
+    answer = answer_samples(results)
+    table = headline_table(results)
+    lines = [list(table.columns), ["---"] * len(table.columns), *table.to_numpy().tolist()]
+    rows = ["| " + " | ".join(map(str, line)) + " |" for line in lines]
+    said = answer.sentences if answer else []
+    rest = [sentence for sentence in abstract(results) if sentence not in said]
+    paragraphs = ["\n".join(rows), "95% intervals in brackets, with n.", " ".join(rest)]
+    if answer:
+        short = f"**{answer.question} {answer.short}.** {' '.join(answer.sentences)}"
+        paragraphs.insert(0, short + f" Verdict on the source's claim: **{answer.verdict}**.")
+    return "\n" + "\n\n".join(paragraphs) + "\n\n"
