@@ -12,8 +12,9 @@ from sphinx.cmd.build import main as sphinx_build
 
 from sentigeo import article
 from sentigeo.article import Picture
+from sentigeo.claims import show_badge
 from sentigeo.errors import UserError
-from sentigeo.headline import abstract, answer_samples, badge_of, compare_models, ledger
+from sentigeo.headline import abstract, answer_samples, compare_models, write
 from sentigeo.paths import SITE_SOURCE
 
 PAGES = ("index.md", "figures.md", "numbers.md")
@@ -59,8 +60,9 @@ def _write_chapters(
     reports: Path, results: dict[str, Any], pictures: dict[bytes, Picture], pages: Path
 ) -> list[dict[str, Any]]:
     """Write the chapters as articles; return what the index page says about each."""
-    cards = []
-    for path in sorted(reports.glob("*.ipynb")):
+    cards: list[dict[str, Any]] = []
+    paths = sorted(reports.glob("*.ipynb"))
+    for path in paths:
         notebook = nbformat.read(path, as_version=4)
         title, sentence = article.read_opening(notebook)
         number, seconds = int(path.stem[:2]), results["seconds"].get(path.stem)
@@ -72,7 +74,7 @@ def _write_chapters(
         )
         ran = f", ran in {seconds:,.0f} s" if seconds is not None else ""
         byline = f'<p class="byline">Chapter {number}, profile {results["profile"]}{ran}</p>'
-        article.make_article(notebook, pictures, byline)
+        article.make_article(notebook, pictures, byline, [own.stem for own in paths])
         cards[-1]["claims"] = article.find_claims(notebook)
         nbformat.write(notebook, pages / path.name)
     return cards
@@ -97,9 +99,9 @@ def _write_pages(
         "answer": answer_samples(results),
         "abstract": abstract(results),
         "models": compare_models(results),
-        "claims": ledger(results).to_dict("records"),
-        "anchors": {number: f"#{number}" for card in cards for number in card["claims"]},
-        "badge_of": badge_of,
+        "places": {card["name"]: card["claims"] for card in cards},
+        "badge": show_badge,
+        "write": write,
         "frame": article.frame_picture,
         "areas": group_metrics(results["metrics"]),
         "thumbnail": lambda file: fit_into(THUMBNAIL, pictures[file]),
