@@ -6,7 +6,6 @@ import pytest
 from sentigeo.headline import (
     abstract,
     answer_samples,
-    badge_of,
     compare_models,
     headline_table,
     ledger,
@@ -165,11 +164,6 @@ def test_the_ledger_is_in_order_and_says_why_there_is_no_number():
     assert rows["badge"].tolist() == [
         "verdict-supported", "verdict-not-testable", "verdict-not-supported"
     ]  # fmt: skip
-
-
-def test_badges():
-    assert badge_of("partly") == "verdict-partly"
-    assert badge_of("refuted") == "verdict-refuted"
 
 
 def test_no_interval_breaks_over_lines():

@@ -15,6 +15,7 @@ STYLE = re.compile(r"<style.*?</style>\s*", re.S)
 CAPTION = re.compile(r"\s*<caption>(.*?)</caption>", re.S)
 CELL = re.compile(r'<(td|th) class="[^"]*\bcol(\d+)"\s*>(.*?)</\1>', re.S)
 NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
+CHAPTER = re.compile(r'href="([0-8][0-9]_\w+)\.ipynb"')
 CLAIM = re.compile(r'<(\w+) class="claim">(?=.*?class="claim-id">\s*(\w+))', re.S)
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 
@@ -92,7 +93,7 @@ def show_outputs(outputs: list[NotebookNode], pictures: dict[bytes, Picture]) ->
             framed = frame_output(data["image/png"], caption, pictures)
             output = new_output("display_data", {"text/html": framed})
         elif "<table" in data.get("text/html", ""):
-            data["text/html"] = frame_table(data["text/html"])
+            data["text/html"] = CHAPTER.sub(r'href="\1.html"', frame_table(data["text/html"]))
         elif "text/html" in data:
             own = data["text/html"].replace('href="../figures/', 'href="figures/')
             data["text/html"] = CLAIM.sub(r'<\1 class="claim" id="\2">', own)

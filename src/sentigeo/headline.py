@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from sentigeo.claims import badge_of
 from sentigeo.results import Metric, describe_metric, read_metric
 from sentigeo.stats import Estimate
 from sentigeo.verdicts import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPPORTED
@@ -226,8 +227,3 @@ def ledger(results: dict[str, Any]) -> pd.DataFrame:
         for own in sorted(results["claims"], key=lambda own: str(own["id"]))
     ]
     return pd.DataFrame(rows)
-
-
-def badge_of(verdict: str) -> str:
-    """Return the class of a verdict on a page, such as `verdict-not-supported`."""
-    return "verdict-" + "-".join(verdict.removesuffix(" in this profile").split())
