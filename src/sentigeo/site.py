@@ -12,8 +12,8 @@ from sphinx.cmd.build import main as sphinx_build
 
 from sentigeo import article
 from sentigeo.article import Picture
-from sentigeo.errors import UserError
 from sentigeo.claims import badge_of
+from sentigeo.errors import UserError
 from sentigeo.headline import abstract, answer_samples, compare_models, ledger
 from sentigeo.paths import SITE_SOURCE
 
