@@ -3,7 +3,7 @@ import json
 import pytest
 import yaml
 
-from sentigeo.claims import LEDGER, judge_claim, load_claims, show_claim
+from sentigeo.claims import LEDGER, badge_of, judge_claim, load_claims, show_claim
 from sentigeo.errors import UserError
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters
 
@@ -112,3 +112,8 @@ def test_a_claim_is_declared_once(tmp_path):
 
 def test_the_ledger_lies_beside_the_chapters():
     assert LEDGER.parent == NOTEBOOKS
+
+
+def test_badges():
+    assert badge_of("partly") == "verdict-partly"
+    assert badge_of("not testable in this profile") == "verdict-not-testable"

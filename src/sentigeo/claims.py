@@ -117,8 +117,12 @@ def show_claim(judged: Mapping[str, Any]) -> tuple[str, str]:
 
 def show_badge(verdict: str) -> str:
     """Return a verdict in HTML, with a class that a page can colour."""
-    style = "-".join(verdict.removesuffix(" in this profile").split())
-    return f'<b class="verdict verdict-{style}">{verdict}</b>'
+    return f'<b class="verdict {badge_of(verdict)}">{verdict}</b>'
+
+
+def badge_of(verdict: str) -> str:
+    """Return the class of a verdict on a page, such as `verdict-not-supported`."""
+    return "verdict-" + "-".join(verdict.removesuffix(" in this profile").split())
 
 
 def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:
