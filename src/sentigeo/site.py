@@ -72,8 +72,7 @@ def _write_chapters(
             {"name": path.stem, "number": number, "title": title, "sentence": sentence}
             | {"seconds": seconds, "cover": cover}
         )
-        ran = f", ran in {seconds:,.0f} s" if seconds is not None else ""
-        byline = f'<p class="byline">Chapter {number}, profile {results["profile"]}{ran}</p>'
+        byline = f'<p class="byline">Chapter {number}</p>'
         article.make_article(notebook, pictures, byline, [own.stem for own in paths])
         cards[-1]["claims"] = article.find_claims(notebook)
         nbformat.write(notebook, pages / path.name)
