@@ -14,6 +14,7 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["sentigeo.css"]
 html_copy_source = False
+html_show_search_summary = False  # it would be fetched, which no page opened from a disk may
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {

@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
 from test_map_page import Reader
 
 DESKTOP, PHONE = (1200, 900), (375, 740)
@@ -121,6 +122,17 @@ def test_hovering_over_the_map_shows_a_review(browser, built, tmp_path):
     assert [own.text for own in reader.all("#colouring option")] == [
         "label", "cluster before", "cluster after", "classifier"
     ]  # fmt: skip
+
+
+def test_search_finds_pages_from_a_disk(visitor):
+    visitor.prefer(DESKTOP)
+    visitor.browser.get((visitor.site / "search.html").as_uri() + "?q=anisotropy")
+    WebDriverWait(visitor.browser, 10).until(
+        lambda browser: browser.find_elements("css selector", "#search-results li a")
+    )
+    links = visitor.browser.find_elements("css selector", "#search-results li a")
+    assert any("08_similarity.html" in link.get_attribute("href") for link in links)
+    assert visitor.browser.get_log("browser") == []
 
 
 def brightness(visitor, selector):
