@@ -162,6 +162,13 @@ def _umap(
     return own, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NOTHING
 
 
+def some_rows(count: int, most: int) -> np.ndarray:
+    """Return all rows, or as many as allowed, drawn at random, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:most])
+
+
 def largest_perplexity(points: int) -> int:
     """Return the largest perplexity that a map of so many points allows."""
     return (points - 1) // 3
