@@ -51,7 +51,7 @@ def show_picture(held, caption):
 
 def make(*cells, pictures=None):
     notebook = new_notebook(cells=[new_markdown_cell(OPENING), *cells])
-    make_article(notebook, pictures or {}, '<p class="byline">Chapter 1</p>')
+    make_article(notebook, pictures or {}, '<p class="byline">Chapter 1</p>', ["02_finetune"])
     return notebook.cells
 
 
@@ -156,3 +156,16 @@ def test_claims_can_be_linked_at_and_links_lead_to_the_copies():
     assert 'href="figures/05_x.html"' in cells[1].outputs[1].data["text/html"]
     assert cells[2].source == '<a href="figures/05_x.html">Map</a>'
     assert find_claims(new_notebook(cells=cells)) == ["C1"]
+
+
+def test_links_to_notebooks_lead_to_their_pages_if_there_are_any():
+    table = (
+        '<table class="ledger"><tr><td><a href="02_finetune.ipynb">two</a></td>'
+        '<td><a href="10_attention.ipynb">ten</a></td></tr></table>'
+    )
+    cell = make(new_code_cell("ledger()", outputs=[show(text_html=table)]))[1]
+    assert cell.outputs[0].data["text/html"] == (
+        '<figure class="table"><div class="scroll" role="region" aria-label="Table" tabindex="0">'
+        '<table class="ledger"><tr><td><a href="02_finetune.html">two</a></td><td>ten</td></tr>'
+        "</table></div></figure>"
+    )

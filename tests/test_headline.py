@@ -8,7 +8,6 @@ from sentigeo.headline import (
     answer_samples,
     compare_models,
     headline_table,
-    ledger,
 )
 from sentigeo.paths import run_paths
 
@@ -152,18 +151,6 @@ def test_chapters_that_were_skipped_leave_their_sentences_out():
     nothing = deepcopy(RESULTS) | {"metrics": {}, "claims": []}
     assert abstract(nothing) == []
     assert headline_table(nothing).empty
-    assert ledger(nothing).empty
-
-
-def test_the_ledger_is_in_order_and_says_why_there_is_no_number():
-    rows = ledger(RESULTS).map(spaced)
-    assert rows["claim"].tolist() == ["A1", "B1", "C1"]
-    assert rows["estimate"].tolist() == [
-        "7", "It has one class.", "+0.050 [-0.020, +0.120; n = 20]"
-    ]  # fmt: skip
-    assert rows["badge"].tolist() == [
-        "verdict-supported", "verdict-not-testable", "verdict-not-supported"
-    ]  # fmt: skip
 
 
 def test_no_interval_breaks_over_lines():

@@ -8,7 +8,14 @@ from PIL import Image
 
 from sentigeo.article import Picture
 from sentigeo.errors import UserError
-from sentigeo.site import build_site, fit_into, format_number, group_metrics, make_thumbnail
+from sentigeo.site import (
+    build_site,
+    fit_into,
+    format_number,
+    group_metrics,
+    make_thumbnail,
+    pick_cover,
+)
 
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
@@ -74,7 +81,8 @@ def test_chapters_read_like_articles(built):
     for path in (built / "reports").glob("*.ipynb"):
         page = (built / "reports/site" / f"{path.stem}.html").read_text("utf-8")
         assert "Show code" in page
-        assert page.count("<figcaption>") >= page.count("<table")
+        boxes = page.count('class="scroll"') + page.count('class="table-wrapper')
+        assert boxes == page.count("<table")
         assert 'id="T_t"' not in page
         assert 'class="byline">Chapter' in page
         assert 'class="next-page"' in page
@@ -145,3 +153,9 @@ def test_thumbnails_are_small_and_keep_their_shape(tmp_path):
         assert small.convert("RGB").getpixel((9, 9)) == pytest.approx((213, 94, 0), abs=4)
     assert fit_into((480, 300), Picture("tall.png", 1000, 3000)) == (100, 300)
     assert fit_into((480, 300), Picture("tiny.png", 20, 10)) == (20, 10)
+
+
+def test_the_cover_of_a_chapter():
+    assert pick_cover(["04_maps_variance.png", "04_maps_classes.png"]) == "04_maps_classes.png"
+    assert pick_cover(["13_new_first.png", "13_new_second.png"]) == "13_new_first.png"
+    assert pick_cover([]) is None

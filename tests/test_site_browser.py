@@ -155,6 +155,8 @@ def test_the_keyboard_is_enough(visitor):
     assert visitor.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
     visitor.browser.switch_to.active_element.send_keys(ENTER)
     assert fold.get_attribute("open") is not None
-    assert "open_chapter" in fold.text
+    code = visitor.browser.find_element("css selector", "details.hide .cell_input")
+    assert "open_chapter" in code.get_property("textContent")
+    assert code.size["height"] > 40
     visitor.browser.find_element("css selector", "a.next-page").send_keys(ENTER)
     assert visitor.browser.current_url.endswith("03_embeddings.html")

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape, unescape
 from io import BytesIO
@@ -15,8 +16,8 @@ STYLE = re.compile(r"<style.*?</style>\s*", re.S)
 CAPTION = re.compile(r"\s*<caption>(.*?)</caption>", re.S)
 CELL = re.compile(r'<(td|th) class="[^"]*\bcol(\d+)"\s*>(.*?)</\1>', re.S)
 NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
-CHAPTER = re.compile(r'href="([0-8][0-9]_\w+)\.ipynb"')
 CLAIM = re.compile(r'<(\w+) class="claim">(?=.*?class="claim-id">\s*(\w+))', re.S)
+CHAPTER = re.compile(r'<a href="(\w+)\.ipynb">(.*?)</a>', re.S)
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 
 
@@ -45,16 +46,19 @@ def read_opening(notebook: NotebookNode) -> tuple[str, str]:
     return title.lstrip("# ").strip(), sentence.replace("*", "").replace("`", "")
 
 
-def make_article(notebook: NotebookNode, pictures: dict[bytes, Picture], byline: str) -> None:
+def make_article(
+    notebook: NotebookNode, pictures: dict[bytes, Picture], byline: str, chapters: Collection[str]
+) -> None:
     """Turn an executed notebook into an article, in place.
 
     Code is folded, one fold a step; pictures stand with their captions; tables scroll in boxes of
-    their own; links to interactive pages lead to their copies.
+    their own; links lead to the site's pages.
 
     Args:
         notebook: The executed notebook.
         pictures: The figures by what their files hold.
         byline: A line of HTML to stand below the title.
+        chapters: Names of the notebooks that have a page.
     """
     title, _, text = notebook.cells[0].source.partition("\n")
     notebook.cells[0].source = f"{title}\n\n{byline}\n{text}"
@@ -64,7 +68,7 @@ def make_article(notebook: NotebookNode, pictures: dict[bytes, Picture], byline:
         if cell.cell_type == "code":
             tags = ["hide-input"] + ["provenance"] * ("open_chapter(" in cell.source)
             cell.metadata["tags"] = tags
-            cell.outputs = show_outputs(cell.outputs, pictures)
+            cell.outputs = show_outputs(cell.outputs, pictures, chapters)
 
 
 def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
@@ -79,7 +83,9 @@ def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
     return joined
 
 
-def show_outputs(outputs: list[NotebookNode], pictures: dict[bytes, Picture]) -> list[NotebookNode]:
+def show_outputs(
+    outputs: list[NotebookNode], pictures: dict[bytes, Picture], chapters: Collection[str]
+) -> list[NotebookNode]:
     """Return a cell's outputs as an article shows them."""
     shown: list[NotebookNode] = []
     caption = None
@@ -92,13 +98,20 @@ def show_outputs(outputs: list[NotebookNode], pictures: dict[bytes, Picture]) ->
             caption = output.metadata["image/png"]["alt"]
             framed = frame_output(data["image/png"], caption, pictures)
             output = new_output("display_data", {"text/html": framed})
-        elif "<table" in data.get("text/html", ""):
-            data["text/html"] = CHAPTER.sub(r'href="\1.html"', frame_table(data["text/html"]))
         elif "text/html" in data:
-            own = data["text/html"].replace('href="../figures/', 'href="figures/')
-            data["text/html"] = CLAIM.sub(r'<\1 class="claim" id="\2">', own)
+            page = relink(data["text/html"], chapters)
+            framed = frame_table(page) if "<table" in page else page
+            data["text/html"] = CLAIM.sub(r'<\1 class="claim" id="\2">', framed)
         shown.append(output)
     return shown
+
+
+def relink(page: str, chapters: Collection[str]) -> str:
+    """Lead links to interactive pages and to notebooks to the site's own, if it has them."""
+    return CHAPTER.sub(
+        lambda link: f'<a href="{link[1]}.html">{link[2]}</a>' if link[1] in chapters else link[2],
+        page.replace('href="../figures/', 'href="figures/'),
+    )
 
 
 def find_claims(notebook: NotebookNode) -> list[str]:
@@ -151,7 +164,7 @@ def frame_table(table: str) -> str:
     """Return a table of a notebook in a box of its own, its columns of numbers marked as such."""
     table = STYLE.sub("", table).replace(' id="T_t"', "")
     caption = CAPTION.search(table)
-    words = caption[1].strip() if caption else "Table"
+    words = caption[1].strip() if caption else ""
     columns: dict[str, list[str]] = {}
     for kind, column, text in CELL.findall(table):
         columns.setdefault(column, []).extend([text.strip()] if kind == "td" else [])
@@ -162,8 +175,9 @@ def frame_table(table: str) -> str:
         ),
         CAPTION.sub("", table),
     )
-    label = escape(unescape(re.sub("<[^ ].*?>", "", words)))
+    label = escape(unescape(re.sub("<[^ ].*?>", "", words))) or "Table"
+    above = f"<figcaption>{words}</figcaption>" if words else ""
     return (
-        f'<figure class="table"><figcaption>{words}</figcaption>'
+        f'<figure class="table">{above}'
         f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{body}</div></figure>'
     )

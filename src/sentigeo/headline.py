@@ -1,4 +1,4 @@
-"""What a report says at first sight: an answer, an abstract, a table of models, the ledger.
+"""What a report says at first sight: an answer, an abstract and a table of models.
 
 Results in, sentences and rows out. No number is typed and every wording follows from where an
 interval lies, so that a page made of this stays true when the numbers change. What was not measured
@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from sentigeo.claims import badge_of
 from sentigeo.results import Metric, describe_metric, read_metric
 from sentigeo.stats import Estimate
 from sentigeo.verdicts import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPPORTED
@@ -205,25 +204,3 @@ def compare(metric: Metric, other: Metric) -> str:
     if own.low > others.high:
         return "above"
     return "below" if own.high < others.low else "not distinguishable from"
-
-
-def ledger(results: dict[str, Any]) -> pd.DataFrame:
-    """Return the claims in short, a row each, in the order of their numbers.
-
-    Returns:
-        Columns `claim`, `statement`, `measure`, `estimate` (written, or why there is none),
-        `verdict`, `badge` (its class on a page), `chapter`.
-    """
-    rows = [
-        {
-            "claim": own["id"],
-            "statement": own["statement"],
-            "measure": own["measure"] if own["value"] is not None else "",
-            "estimate": write(own) if own["value"] is not None else own["reason"] or "-",
-            "verdict": own["verdict"],
-            "badge": badge_of(own["verdict"]),
-            "chapter": own["chapter"],
-        }
-        for own in sorted(results["claims"], key=lambda own: str(own["id"]))
-    ]
-    return pd.DataFrame(rows)

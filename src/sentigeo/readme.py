@@ -29,4 +29,5 @@ def write_headline(results: dict[str, Any]) -> str:
     if answer:
         short = f"**{answer.question} {answer.short}.** {' '.join(answer.sentences)}"
         paragraphs.insert(0, short + f" Verdict on the source's claim: **{answer.verdict}**.")
-    return "\n" + "\n\n".join(paragraphs) + "\n\n"
+    text = "\n" + "\n\n".join(paragraphs) + "\n\n"
+    return text.replace("\u00a0", " ")  # a README is read as plain text, too

@@ -38,7 +38,7 @@ def make_review_map(
     texts = [clean(space.corpus["text"].iloc[row]) for row in space.rows("test")[shown]]
     colourings = colour_reviews(space, clusters)
     return make_map_page(
-        f"{len(shown):,} test reviews before and after fine-tuning",
+        "Test reviews before and after fine-tuning",
         texts,
         {f"{kind}, {time}": own[shown] for (time, kind), own in points.items()},
         {name: replace(own, groups=own.groups[shown]) for name, own in colourings.items()},

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from sphinx.cmd.build import main as sphinx_build
 
 from sentigeo import article
 from sentigeo.article import Picture
-from sentigeo.claims import badge_of
+from sentigeo.claims import show_badge
 from sentigeo.errors import UserError
-from sentigeo.headline import abstract, answer_samples, compare_models, ledger
+from sentigeo.headline import abstract, answer_samples, compare_models, write
 from sentigeo.paths import SITE_SOURCE
 
 PAGES = ("index.md", "figures.md", "numbers.md")
@@ -22,6 +23,29 @@ FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
 COVERS = ("04_maps_classes.png", "05_clusters_maps.png", "02_finetune_dose.png",
           "07_keywords_leans.png", "09_neighbours_shots.png")  # fmt: skip
 THUMBNAIL = (480, 300)  # pixels at most, twice what a card shows
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the index page says about a chapter.
+
+    Attributes:
+        name: The notebook's name.
+        number: The chapter's number.
+        title: Its title.
+        sentence: The first sentence below it.
+        seconds: How long it took; none if that was not recorded.
+        cover: File of the figure that stands for it; none if it has no figures.
+        claims: Claims that its page can be linked at.
+    """
+
+    name: str
+    number: int
+    title: str
+    sentence: str
+    seconds: float | None
+    cover: str | None
+    claims: list[str]
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
@@ -48,8 +72,8 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
     shutil.copytree(figures, fresh / "figures")
     for card in cards:
-        if card["cover"]:
-            make_thumbnail(figures / card["cover"], fresh / "thumbnails" / card["cover"])
+        if card.cover:
+            make_thumbnail(figures / card.cover, fresh / "thumbnails" / card.cover)
     site = reports / "site"
     shutil.rmtree(site, ignore_errors=True)
     fresh.rename(site)
@@ -58,30 +82,31 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
 
 def _write_chapters(
     reports: Path, results: dict[str, Any], pictures: dict[bytes, Picture], pages: Path
-) -> list[dict[str, Any]]:
+) -> list[Card]:
     """Write the chapters as articles; return what the index page says about each."""
     cards = []
-    for path in sorted(reports.glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
+    paths = sorted(reports.glob("*.ipynb"))
+    for path in paths:
+        notebook, number = nbformat.read(path, as_version=4), int(path.stem[:2])
         title, sentence = article.read_opening(notebook)
-        number, seconds = int(path.stem[:2]), results["seconds"].get(path.stem)
-        files = [own["file"] for own in results["figures"].get(path.stem, [])]
-        cover = next((file for file in files if file in COVERS), files[0] if files else None)
-        cards.append(
-            {"name": path.stem, "number": number, "title": title, "sentence": sentence}
-            | {"seconds": seconds, "cover": cover}
-        )
-        ran = f", ran in {seconds:,.0f} s" if seconds is not None else ""
-        byline = f'<p class="byline">Chapter {number}, profile {results["profile"]}{ran}</p>'
-        article.make_article(notebook, pictures, byline)
-        cards[-1]["claims"] = article.find_claims(notebook)
+        byline = f'<p class="byline">Chapter {number}</p>'
+        article.make_article(notebook, pictures, byline, [own.stem for own in paths])
         nbformat.write(notebook, pages / path.name)
+        cover = pick_cover([own["file"] for own in results["figures"].get(path.stem, [])])
+        seconds = results["seconds"].get(path.stem)
+        claims = article.find_claims(notebook)
+        cards.append(Card(path.stem, number, title, sentence, seconds, cover, claims))
     return cards
+
+
+def pick_cover(files: list[str]) -> str | None:
+    """Return the figure that stands for a chapter: the first, unless another tells more."""
+    return next((file for file in files if file in COVERS), files[0] if files else None)
 
 
 def _write_pages(
     results: dict[str, Any],
-    cards: list[dict[str, Any]],
+    cards: list[Card],
     pictures: dict[str, Picture],
     pages: Path,
 ) -> None:
@@ -98,9 +123,9 @@ def _write_pages(
         "answer": answer_samples(results),
         "abstract": abstract(results),
         "models": compare_models(results),
-        "claims": ledger(results).to_dict("records"),
-        "anchors": {number: f"#{number}" for card in cards for number in card["claims"]},
-        "badge_of": badge_of,
+        "places": {card.name: card.claims for card in cards},
+        "badge": show_badge,
+        "write": write,
         "frame": article.frame_picture,
         "areas": group_metrics(results["metrics"]),
         "thumbnail": lambda file: fit_into(THUMBNAIL, pictures[file]),
