@@ -40,7 +40,7 @@ def write(root, name, *cells, **said):
     count = COUNT.format(log=str(root / "log"), name=name)
     path = write_notebook(root, name, *opening, *cells, count)
     notebook = nbformat.read(path, as_version=4)
-    notebook.metadata["sentigeo"] = {"cores": 1, **said}
+    notebook.metadata["sentigeo"] = {"threads": 1, **said}
     nbformat.write(notebook, path)
     return path
 
@@ -104,7 +104,7 @@ def test_what_is_not_needed_is_not_found(root):
         executed(root)
 
 
-def test_chapters_of_one_core_have_one_thread(root):
+def test_a_chapter_can_be_held_to_one_thread(root):
     write(root, "03_third", "import os; assert os.environ['OMP_NUM_THREADS'] == '1'", needs=[])
     assert executed(root) == EVERY
 

@@ -14,6 +14,7 @@ from sentigeo.maps import (
     largest_perplexity,
     load_maps,
     neighbour_overlap,
+    some_rows,
 )
 from sentigeo.store import Store
 
@@ -133,6 +134,14 @@ def test_maps_are_compared_over_their_seeds(groups):
     low = faithfulness(vectors, bad)["overlap"]
     assert (found["low"], found["high"], found["seeds"]) == (low, 1.0, 2)
     assert found["value"] == pytest.approx((low + 1) / 2)
+
+
+def test_some_rows_of_many():
+    assert some_rows(5, 9).tolist() == [0, 1, 2, 3, 4]
+    drawn = some_rows(100, 40)
+    assert len(set(drawn)) == 40
+    assert sorted(drawn) == drawn.tolist()
+    assert 10 < (drawn < 50).sum() < 30  # from everywhere
 
 
 def test_largest_perplexity_is_possible(groups):

@@ -13,7 +13,6 @@ from sentigeo.own_study import (
     map_own,
     pick_studied,
     read_k,
-    some_rows,
     summarise_clusters,
 )
 from sentigeo.own_texts import OwnTexts
@@ -40,10 +39,6 @@ def test_k_is_a_number_or_auto():
 def test_impossible_numbers_of_clusters(k):
     with pytest.raises(UserError, match=f"k must be a number from 2 to 4 .*, or auto, not '{k}'"):
         read_k(k, ANIMALS)
-
-
-def test_with_few_texts_all_are_seen():
-    assert some_rows(5, 9).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_of_many_texts_some_are_seen(three_groups, tmp_path, monkeypatch):

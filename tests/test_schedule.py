@@ -17,7 +17,7 @@ def write(folder, name, **said):
 
 def test_needs_are_read_from_the_metadata(tmp_path):
     sources = [
-        write(tmp_path, "01_a", cores=1, needs=[]),
+        write(tmp_path, "01_a", threads=1, needs=[]),
         write(tmp_path, "02_b"),
         write(tmp_path, "04_d", needs=["01_a", "03_left_out"]),
         write(tmp_path, "05_e"),
@@ -26,7 +26,7 @@ def test_needs_are_read_from_the_metadata(tmp_path):
     assert [task.needs for task in tasks] == [
         (), ("01_a",), ("01_a",), ("01_a", "02_b", "04_d"),
     ]  # fmt: skip
-    assert [task.alone for task in tasks] == [False, True, True, True]
+    assert [task.one_thread for task in tasks] == [True, False, False, False]
 
 
 def test_a_notebook_cannot_need_a_later_one(tmp_path):
@@ -34,9 +34,9 @@ def test_a_notebook_cannot_need_a_later_one(tmp_path):
         read_tasks([write(tmp_path, "01_a", needs=["02_b"])])
 
 
-def run(tmp_path, cores, *wanted):
+def run(tmp_path, at_once, **wanted):
     """Run tasks that take a moment; return which others ran when each began and ended."""
-    tasks = [Task(tmp_path / name, tuple(needs.split()), alone) for name, needs, alone in wanted]
+    tasks = [Task(tmp_path / name, tuple(needs.split()), True) for name, needs in wanted.items()]
     seen, now, lock = {}, set(), Lock()
 
     def one(task):
@@ -47,29 +47,29 @@ def run(tmp_path, cores, *wanted):
             seen[task.name] = sorted(now - {task.name})
             now.remove(task.name)
 
-    run_tasks(tasks, one, cores, stop=lambda: None)
+    run_tasks(tasks, one, at_once, stop=lambda: None)
     return seen
 
 
 def test_independent_tasks_run_at_the_same_time(tmp_path):
-    seen = run(tmp_path, 2, ("a", "", False), ("b", "", False))
+    seen = run(tmp_path, 2, a="", b="")
     assert list(seen) in (["a", "b"], ["b", "a"])
     assert seen["a"] == ["b"] or seen["b"] == ["a"]
 
 
-def test_one_core_runs_one_at_a_time(tmp_path):
-    assert run(tmp_path, 1, ("a", "", False), ("b", "", False)) == {"a": [], "b": []}
+def test_one_at_a_time(tmp_path):
+    assert run(tmp_path, 1, a="", b="") == {"a": [], "b": []}
 
 
 def test_what_needs_another_waits_for_it(tmp_path):
-    seen = run(tmp_path, 9, ("a", "", False), ("b", "a", False), ("c", "a b", False))
+    seen = run(tmp_path, 9, a="", b="a", c="a b")
     assert seen == {"a": [], "b": [], "c": []}
 
 
-def test_what_uses_all_cores_runs_alone(tmp_path):
-    seen = run(tmp_path, 2, ("a", "", False), ("b", "", True), ("c", "", False))
-    assert seen["b"] == []
-    assert list(seen)[-1] == "b"  # which did not keep c from the free core
+def test_what_must_wait_does_not_keep_others_from_beginning(tmp_path):
+    seen = run(tmp_path, 2, a="", b="a", c="")
+    assert list(seen)[-1] == "b"
+    assert seen["a"] == ["c"] or seen["c"] == ["a"]
 
 
 def test_one_failure_stops_all_others(tmp_path):

@@ -23,6 +23,7 @@ from sentigeo.space import SPACE, is_whole_space
 from sentigeo.store import Store, is_whole, write_text
 
 KIND = "chapter"  # of an entry in the store
+MOST_AT_ONCE = 4  # kernels; each needs a gigabyte or two
 
 
 class ChapterRun:
@@ -81,7 +82,7 @@ class ChapterRun:
             NOTE_VARIABLE: str(self.progress.notes / task.name),
             NEEDS_VARIABLE: json.dumps(task.needs),
         }
-        if not task.alone:
+        if task.one_thread:
             variables |= dict.fromkeys(THREAD_VARIABLES, "1")
         kernel, timeout = self.kernels.kind(variables), self.profile.notebook_timeout
         parameters = chapter_parameters(self.profile)
@@ -143,7 +144,7 @@ def run_chapters(
     notes = paths.stage / "notes"
     with chdir(root), RunProgress(len(tasks), notes) as progress:
         run = ChapterRun(tasks, profile, paths, root, progress, fresh)
-        run_tasks(tasks, run.run, cpu_count(), run.kernels.end)
+        run_tasks(tasks, run.run, min(MOST_AT_ONCE, cpu_count()), run.kernels.end)
     return {task.name: run.seconds[task.name] for task in tasks}
 
 

@@ -7,10 +7,8 @@ the map about them was not drawn with their help.
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -31,6 +29,7 @@ from sentigeo.store import (
     package_versions,
     save_arrays,
 )
+from sentigeo.workers import start_workers
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
 NOTHING = np.empty((0, 2), np.float32)  # where no vectors are to be placed
@@ -127,8 +126,8 @@ def _in_processes(
     draw: Callable[[str, int], Map], methods: Sequence[str], seeds: Sequence[int], jobs: int
 ) -> Iterator[Map]:
     """Draw in processes that stay until the end: UMAP compiles itself anew in each."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
-        yield from processes.map(draw, methods, seeds)
+    with start_workers(jobs) as workers:
+        yield from workers.map(draw, methods, seeds)
 
 
 def _pca(
@@ -161,6 +160,13 @@ def _umap(
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
     own = umap.fit_transform(pairwise_distances(fitted))
     return own, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NOTHING
+
+
+def some_rows(count: int, most: int) -> np.ndarray:
+    """Return all rows, or as many as allowed, drawn at random, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:most])
 
 
 def largest_perplexity(points: int) -> int:

@@ -9,7 +9,7 @@ import pandas as pd
 from sentigeo.cluster import Clusters, find_clusters, pick_typical
 from sentigeo.errors import UserError
 from sentigeo.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
-from sentigeo.maps import largest_perplexity, load_maps
+from sentigeo.maps import largest_perplexity, load_maps, some_rows
 from sentigeo.own_texts import LEAST, OwnTexts
 from sentigeo.store import Store
 
@@ -181,10 +181,3 @@ def list_predictions(probabilities: np.ndarray, classes: Sequence[str]) -> pd.Da
     best = probabilities.argmax(axis=1)
     names = np.array(classes, dtype=object)
     return pd.DataFrame({"predicted": names[best], "probability": probabilities.max(axis=1)})
-
-
-def some_rows(count: int, most: int) -> np.ndarray:
-    """Return all rows, or as many as allowed, drawn at random, in order."""
-    if count <= most:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).permutation(count)[:most])

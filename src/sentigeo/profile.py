@@ -64,6 +64,7 @@ class Profile(BaseModel):
         depth_test_reviews: Test reviews on which these three are scored; 0 takes all.
         long_reviews: Reviews beyond the encoder's limit on which ways to read them are compared.
         perplexity: How many neighbours of a point t-SNE takes into account.
+        map_reviews: Training reviews that maps are fitted on, at most.
         map_seeds: Seeds that t-SNE and UMAP maps are drawn with.
         clusters: Clusters that K-Means looks for; 0 takes as many as there are classes.
         shot_draws: How often a few labelled reviews are drawn.
@@ -119,6 +120,7 @@ class Profile(BaseModel):
     depth_test_reviews: Annotated[int, Field(ge=0)]
     long_reviews: Positive
     perplexity: Annotated[float, Field(ge=1)]
+    map_reviews: Annotated[int, Field(ge=20)]
     map_seeds: Positive
     clusters: Annotated[int, Field(ge=0)]
     shot_draws: Positive

@@ -10,8 +10,8 @@ from sentigeo.cluster import NamedClusters
 from sentigeo.cluster_plots import CLUSTER_COLOURS
 from sentigeo.colours import spread_colours
 from sentigeo.map_page import WIDTH, Colouring, make_map_page
+from sentigeo.maps import some_rows
 from sentigeo.own_plots import colour_labels
-from sentigeo.own_study import some_rows
 from sentigeo.plots import GREY, PALETTE
 from sentigeo.space import Space
 

@@ -1,6 +1,6 @@
-"""Notebooks at the same time: which of them need which, and how many cores each has."""
+"""Notebooks at the same time: which of them need which, and how many threads each has."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,13 @@ class Task:
     Attributes:
         source: The notebook.
         needs: Names of the notebooks that it takes something from.
-        alone: Whether it uses all cores, so that nothing else runs beside it; others use one.
+        one_thread: Whether its libraries are held to one thread; it leaves the other cores alone,
+            and its numbers do not depend on how many there are.
     """
 
     source: Path
     needs: tuple[str, ...]
-    alone: bool
+    one_thread: bool
 
     @property
     def name(self) -> str:
@@ -31,10 +32,10 @@ class Task:
 
 
 def read_tasks(sources: Sequence[Path]) -> list[Task]:
-    """Read what notebooks need from their metadata, as `{"sentigeo": {"needs": [], "cores": 1}}`.
+    """Read what notebooks need from their metadata: `{"sentigeo": {"needs": [], "threads": 1}}`.
 
-    A notebook that says nothing needs all before it, and all cores. What is left out of a run is
-    needed by none.
+    A notebook that says nothing needs all before it, and as many threads as there are cores. What
+    is left out of a run is needed by none.
     """
     tasks: list[Task] = []
     for source in sources:
@@ -45,27 +46,28 @@ def read_tasks(sources: Sequence[Path]) -> list[Task]:
             if name >= source.stem:
                 raise UserError(f"{source.name} needs '{name}', which does not come before it.")
         kept = tuple(name for name in needs if name in before)
-        tasks.append(Task(source, kept, alone=said.get("cores") != 1))
+        tasks.append(Task(source, kept, one_thread=said.get("threads") == 1))
     return tasks
 
 
 def run_tasks(
-    tasks: Sequence[Task], run: Callable[[Task], None], cores: int, stop: Callable[[], None]
+    tasks: Sequence[Task], run: Callable[[Task], None], at_once: int, stop: Callable[[], None]
 ) -> None:
-    """Run tasks, those at the same time that neither need each other nor lack a core.
+    """Run tasks, several at the same time where they do not need each other.
 
     Args:
         tasks: In the order in which they begin if nothing keeps them.
         run: Runs one of them, in a thread.
-        cores: How many tasks may run at once.
+        at_once: How many may run at the same time.
         stop: Makes running tasks fail soon; called when one failed, or after Ctrl-C.
     """
     waiting, done = list(tasks), set[str]()
     running: dict[Future[None], Task] = {}
-    with ThreadPoolExecutor(cores) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         try:
             while waiting or running:
-                while task := _next(waiting, running.values(), done, cores):
+                ready = [task for task in waiting if done.issuperset(task.needs)]
+                for task in ready[: at_once - len(running)]:
                     waiting.remove(task)
                     running[threads.submit(run, task)] = task
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -77,15 +79,3 @@ def run_tasks(
                 stop()  # more than once: a kernel may just have been about to start
                 left = wait(left, timeout=0.2).not_done
             raise
-
-
-def _next(
-    waiting: Sequence[Task], running: Collection[Task], done: set[str], cores: int
-) -> Task | None:
-    """Return the first task that can begin now."""
-    if len(running) >= cores or any(task.alone for task in running):
-        return None
-    for task in waiting:
-        if done.issuperset(task.needs) and not (task.alone and running):
-            return task
-    return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from accelerate import Accelerator
 
 from sentigeo import classifier, distributed, finetune, plan, tokens, training_state, trunk
@@ -37,11 +38,13 @@ from sentigeo.tokens import TokenIds, encode_texts
 from sentigeo.training_state import History, forget_state
 from sentigeo.trunk import Trunk, vectors_as_trunk
 from sentigeo.vectors import POOLINGS, Kind, Vectors
+from sentigeo.workers import ask, start_workers
 
 CODE = (
     classifier, extract_module, finetune, layers_module, plan, tokens, training_state,
     distributed, trunk,
 )  # fmt: skip
+MOST_PROCESSES = 4  # that train at the same time; each needs a gigabyte or more
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
 
 
@@ -111,6 +114,7 @@ class Study:
         self, reviews: pd.DataFrame, encoder: Encoder, profile: Profile, store: Store
     ) -> None:
         self.profile, self.encoder, self.store = profile, encoder, store
+        self._reviews = reviews
         self.classes: list[str] = reviews.attrs["classes"]
         self.corpus = build_corpus(reviews, profile)
         self.labels = self.corpus["label"].to_numpy(np.int64)
@@ -143,18 +147,38 @@ class Study:
 
     def results(self) -> list[Result]:
         """Return the results of all runs, training those that are not in the cache."""
-        accelerator = Accelerator()
-        if not all(self.store.place("finetune", self._key(run)).is_dir() for run in self.runs):
+        accelerator, missing = Accelerator(), self._missing()
+        if missing:
             _ = self._extraction  # first, with a progress display of its own
-        weights = [self._cost(run) for run in self.runs]
-        found: list[Result] = []
-        for run in track(self.runs, "fine-tuning", weights):
-            key, fill = self._key(run), partial(self._train, run)
-            folder = obtain(self.store, "finetune", key, fill, accelerator)
-            if accelerator.is_main_process:
-                forget_state(self.store.place("training", key))
-            found.append(self._read(run, folder))
-        return found
+        by_itself = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
+        if missing and by_itself and torch.get_num_threads() > 1:
+            self._train_side_by_side(missing)
+        runs = track(self.runs, "fine-tuning", [self._cost(run) for run in self.runs])
+        return [self._read(run, self.obtain(run, accelerator)) for run in runs]
+
+    def _missing(self) -> list[Run]:
+        """List the runs that are not in the cache, each once, the longest first."""
+        places = {self.store.place("finetune", self._key(run)): run for run in self.runs}
+        missing = [run for place, run in places.items() if not place.is_dir()]
+        return sorted(missing, key=self._cost, reverse=True)
+
+    def obtain(self, run: Run, accelerator: Accelerator | None = None) -> Path:
+        """Return where a run's results are, training it if they are not in the cache."""
+        accelerator, key = accelerator or Accelerator(), self._key(run)
+        folder = obtain(self.store, "finetune", key, partial(self._train, run), accelerator)
+        if accelerator.is_main_process:
+            forget_state(self.store.place("training", key))
+        return folder
+
+    def _train_side_by_side(self, runs: list[Run]) -> None:
+        """Train runs in processes of few threads, which waste less than one process of many."""
+        threads = torch.get_num_threads()
+        count = min(MOST_PROCESSES, threads, len(runs))
+        make = partial(_open_study, self._reviews, self.profile, self.store.root, threads // count)
+        with start_workers(count, make) as workers:
+            begun = [workers.submit(ask, "obtain", run) for run in runs]
+            for task in track(begun, "fine-tuning", [self._cost(run) for run in runs]):
+                task.result()
 
     @property
     def vectors(self) -> Vectors:
@@ -281,6 +305,13 @@ class Study:
             f"{len(self.rows('validation')):,} validation reviews: "
             f"{history.val_accuracy[-1]:.3f}.\n\n## Training\n\n{recipe}\n"
         )
+
+
+def _open_study(reviews: pd.DataFrame, profile: Profile, root: Path, threads: int) -> Study:
+    """Open a study once more, in a process that is to have so many threads."""
+    torch.set_num_threads(threads)
+    encoder = load_encoder(profile.model, profile.model_revision)
+    return Study(reviews, encoder, profile, Store(root))
 
 
 def _all_kinds(lowest: int, highest: int) -> list[Kind]:
