@@ -177,3 +177,9 @@ def test_mean_over_strata_ignores_how_far_groups_lie_apart():
 
 def test_how_far_an_estimate_lies_above_a_known_number():
     assert Estimate(0.75, 0.5, 1.0, 8).over(0.5) == Estimate(0.25, 0.0, 0.5, 8)
+
+
+def test_what_is_rounded_to_zero_has_no_minus_sign():
+    tiny = Estimate(-0.0001, -0.2, 0.0, 5)
+    assert f"{tiny:+.3f}" == "+0.000 [-0.200, +0.000; n = 5]"
+    assert tiny.brief() == "0.000 [-0.200,\u00a00.000]"

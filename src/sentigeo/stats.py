@@ -35,12 +35,18 @@ class Estimate:
 
         A narrow column may break it before the interval, never within.
         """
-        return f"{self.value:{spec}} [{self.low:{spec}},\u00a0{self.high:{spec}}]"
+        value, low, high = self._write(spec)
+        return f"{value} [{low},\u00a0{high}]"
 
     def __format__(self, spec: str) -> str:
         """Write as `0.873 [0.862, 0.884; n = 4,000]`; the spec formats the three numbers."""
-        spec = spec or ".3f"
-        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}; n = {self.n:,}]"
+        value, low, high = self._write(spec or ".3f")
+        return f"{value} [{low}, {high}; n = {self.n:,}]"
+
+    def _write(self, spec: str) -> list[str]:
+        """Write the three numbers; what is rounded to 0 has no minus sign."""
+        spec = spec.replace(".", "z.", 1)
+        return [format(number, spec) for number in (self.value, self.low, self.high)]
 
 
 def no_estimate(n: int) -> Estimate:
