@@ -23,7 +23,7 @@ from sentigeo.training_state import (
 )
 from sentigeo.trunk import Trunk, make_batch
 
-EVALUATION_TOKENS = 6144
+EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processor
 
 
 @dataclass(frozen=True)
