@@ -40,7 +40,7 @@ def test_bad_input_is_one_sentence_and_exit_code_one(capsys, command, arguments,
     ],
 )  # fmt: skip
 def test_trouble_on_the_way(monkeypatch, capsys, error, code, words):
-    def trouble(profile, skipped):
+    def trouble(profile, skipped, fresh):
         raise error
 
     monkeypatch.setattr("sentigeo.report.run_report", trouble)
@@ -53,12 +53,25 @@ def test_skipped_chapters_are_printed(monkeypatch, capsys):
     seen = []
     monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: skipped)
     monkeypatch.setattr(
-        "sentigeo.report.run_report", lambda profile, skipped: seen.append(skipped) or 1 / 0
+        "sentigeo.report.run_report", lambda profile, **told: seen.append(told) or 1 / 0
     )
-    with pytest.raises(ZeroDivisionError):
-        main(["report", "--profile", "quick"])
-    assert seen == [skipped]
-    assert capsys.readouterr().out == "Skipped: 11_deep_clustering. There is no mask.\n"
+    for options in ([], ["--fresh"]):
+        with pytest.raises(ZeroDivisionError):
+            main(["report", "--profile", "quick", *options])
+    assert seen == [{"skipped": skipped, "fresh": fresh} for fresh in (False, True)]
+    assert capsys.readouterr().out == 2 * "Skipped: 11_deep_clustering. There is no mask.\n"
+
+
+def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, capsys):
+    metric = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "unit": "share"}
+    written = {"metrics": {"a": metric}, "claims": []}
+    for value, code, words in ((0.55, 0, "Reproduced: "), (0.7, 1, "Not reproduced: ")):
+        fresh = {"metrics": {"a": metric | {"value": value}}, "claims": []}
+        monkeypatch.setattr(
+            "sentigeo.reproduce.run_again", lambda profile, fresh=fresh: (written, fresh)
+        )
+        assert main(["reproduce", "--profile", "quick"]) == code
+        assert words in capsys.readouterr().out
 
 
 def test_paths_among_the_overrides_are_those_of_the_caller(monkeypatch, tmp_path):
