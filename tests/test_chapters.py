@@ -72,7 +72,7 @@ def test_a_changed_chapter_is_executed_with_those_that_need_what_it_recorded(roo
     assert executed(root) == ["02_second"]
     write(root, "01_first", LEAVE, "# changed", needs=[])
     assert executed(root) == ["01_first"]  # it recorded the same as before
-    write(root, "01_first", LEAVE, "chapter.record('more', estimate)", needs=[])
+    write(root, "01_first", LEAVE, "chapter.record('01_first.more', estimate)", needs=[])
     assert executed(root) == ["01_first", "02_second"]
 
 
