@@ -55,7 +55,7 @@ def training_set(source, labels, extra=()):
 def test_training_learns_two_clear_classes(toy, tiny_bert, tmp_path):
     _, trunk, labels = toy
     body = make_body(tiny_bert, TopClassifier)
-    history = train(body, training_set(trunk, labels), np.arange(32, 48), RECIPE, tmp_path / "s")
+    history, _ = train(body, training_set(trunk, labels), np.arange(32, 48), RECIPE, tmp_path / "s")
     assert history.train_loss[-1] < history.train_loss[0]
     assert history.val_accuracy[-1] == 1.0
     predicted = predict(body, trunk, np.arange(32, 48)).argmax(1)
@@ -114,7 +114,7 @@ def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, 
     _, trunk, labels = toy
     data, validation = training_set(trunk, labels, extra=[40]), np.arange(32, 48)
     whole = make_body(tiny_bert, TopClassifier)
-    expected = train(whole, data, validation, RECIPE, tmp_path / "whole")
+    expected, _ = train(whole, data, validation, RECIPE, tmp_path / "whole")
 
     def stop(epoch, history):
         if epoch == after:
@@ -123,7 +123,7 @@ def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, 
     with pytest.raises(KilledError):
         train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "s", stop)
     resumed = make_body(tiny_bert, TopClassifier, seed=99)
-    history = train(resumed, data, validation, RECIPE, tmp_path / "s")
+    history, _ = train(resumed, data, validation, RECIPE, tmp_path / "s")
     assert history == expected
     for name, weight in weights_of(whole).items():
         assert torch.equal(weight, weights_of(resumed)[name]), name
@@ -132,11 +132,14 @@ def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, 
 def test_half_written_state_is_not_taken_for_a_whole_one(toy, tiny_bert, tmp_path):
     _, trunk, labels = toy
     data, validation = training_set(trunk, labels), np.arange(32, 48)
-    expected = train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "a")
+    body = make_body(tiny_bert, TopClassifier)
+    expected, logits = train(body, data, validation, RECIPE, tmp_path / "a")
+    np.testing.assert_array_equal(logits, predict(body, trunk, validation))
     half = tmp_path / "b-2"
     half.mkdir()
     (half / "weights").write_bytes((tmp_path / "a-6" / "weights").read_bytes()[:100])
-    history = train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "b")
+    body = make_body(tiny_bert, TopClassifier)
+    history, _ = train(body, data, validation, RECIPE, tmp_path / "b")
     assert history == expected
     forget_state(tmp_path / "b")
     assert not list(tmp_path.glob("b*"))

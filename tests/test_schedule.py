@@ -72,6 +72,17 @@ def test_what_must_wait_does_not_keep_others_from_beginning(tmp_path):
     assert seen["a"] == ["c"] or seen["c"] == ["a"]
 
 
+def test_the_longest_of_those_that_are_ready_begins_first(tmp_path):
+    sources = [
+        write(tmp_path, "01_short", needs=[], minutes=1),
+        write(tmp_path, "02_long", needs=[], minutes=5),
+        write(tmp_path, "03_longest", needs=["02_long"], minutes=9),
+    ]
+    began = []
+    run_tasks(read_tasks(sources), lambda task: began.append(task.name), 1, stop=lambda: None)
+    assert began == ["02_long", "03_longest", "01_short"]
+
+
 def test_one_failure_stops_all_others(tmp_path):
     tasks = [Task(tmp_path / name, (), False) for name in "abc"]
     stopped, began = Event(), []

@@ -80,7 +80,7 @@ def train(
     recipe: Recipe,
     state: Path,
     on_epoch: Callable[[int, History], None] = lambda epoch, history: None,
-) -> History:
+) -> tuple[History, np.ndarray]:
     """Train a classifier's body in place.
 
     After every epoch the state is written to disk, whole or not at all. A run that was killed goes
@@ -94,6 +94,9 @@ def train(
         recipe: How to train.
         state: Folder of the state; removed by `forget_state` when the result is safe.
         on_epoch: Called after each epoch.
+
+    Returns:
+        The history, and the (v, classes) logits of the rows to validate on in the end.
     """
     accelerator = Accelerator()
     body.to(accelerator.device)
@@ -104,6 +107,7 @@ def train(
     )
     history = _resume(body, optimizer, average, state)
     model, optimizer = accelerator.prepare(body, optimizer)
+    logits: np.ndarray | None = None
     for epoch in range(len(history.train_loss), recipe.epochs):
         loss = train_epoch(model, optimizer, data, recipe, epoch, accelerator, average.update)
         history.train_loss.append(loss)
@@ -123,7 +127,9 @@ def train(
         accelerator.wait_for_everyone()
         on_epoch(epoch, history)
     average.swap()
-    return history
+    if logits is None:  # nothing to validate on, or the state was that of the end
+        logits = predict(body, data.source, validation, accelerator)
+    return history, logits
 
 
 def train_epoch(

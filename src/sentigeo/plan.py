@@ -52,28 +52,32 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
         doses = profile.doses
     runs = []
     for seed in range(profile.headline_seeds):
-        recipe = _recipe(profile, top, layers, seed, profile.epochs)
+        recipe = _recipe(profile, top, layers, seed, profile.epochs, profile.batch_size)
         runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
-        recipe = _recipe(profile, 0, layers, seed, profile.epochs)
+        recipe = _recipe(profile, 0, layers, seed, profile.epochs, profile.batch_size)
         runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test", "challenge")))
     kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
     for seed in range(profile.seeds):
-        recipe = _recipe(profile, last, layers, seed, profile.dose_epochs)
+        epochs, batch = profile.dose_epochs, profile.dose_batch_size
+        recipe = _recipe(profile, last, layers, seed, epochs, batch)
         for dose in doses:
             keep = (last, dose, recipe) in kept
             runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=keep))
     for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
-        recipe = _recipe(profile, depth, layers, 0, profile.epochs)
+        epochs, batch = profile.depth_epochs, profile.depth_batch_size
+        recipe = _recipe(profile, depth, layers, 0, epochs, batch)
         runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
     return runs
 
 
-def _recipe(profile: Profile, depth: float, layers: int, seed: int, epochs: int) -> Recipe:
+def _recipe(
+    profile: Profile, depth: float, layers: int, seed: int, epochs: int, batch_size: int
+) -> Recipe:
     rates: dict[float, float] = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
     return Recipe(
         epochs=epochs,
         learning_rate=rates.get(depth, profile.learning_rate),
-        batch_size=profile.batch_size,
+        batch_size=batch_size,
         token_share=profile.token_share if 1 < depth < layers else 1.0,
         seed=seed,
     )

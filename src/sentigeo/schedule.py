@@ -17,6 +17,7 @@ class Task:
     Attributes:
         source: The notebook.
         needs: Names of the notebooks that it takes something from.
+        minutes: What it takes, roughly; of those that are ready the longest begins.
         one_thread: Whether its libraries are held to one thread; it leaves the other cores alone,
             and its numbers do not depend on how many there are.
     """
@@ -24,6 +25,7 @@ class Task:
     source: Path
     needs: tuple[str, ...]
     one_thread: bool
+    minutes: float = 0.0
 
     @property
     def name(self) -> str:
@@ -34,8 +36,8 @@ class Task:
 def read_tasks(sources: Sequence[Path]) -> list[Task]:
     """Read what notebooks need from their metadata: `{"sentigeo": {"needs": [], "threads": 1}}`.
 
-    A notebook that says nothing needs all before it, and as many threads as there are cores. What
-    is left out of a run is needed by none.
+    How many `minutes` it takes may be there too. A notebook that says nothing needs all before it,
+    and as many threads as there are cores. What is left out of a run is needed by none.
     """
     tasks: list[Task] = []
     for source in sources:
@@ -46,7 +48,7 @@ def read_tasks(sources: Sequence[Path]) -> list[Task]:
             if name >= source.stem:
                 raise UserError(f"{source.name} needs '{name}', which does not come before it.")
         kept = tuple(name for name in needs if name in before)
-        tasks.append(Task(source, kept, one_thread=said.get("threads") == 1))
+        tasks.append(Task(source, kept, said.get("threads") == 1, said.get("minutes", 0.0)))
     return tasks
 
 
@@ -56,7 +58,7 @@ def run_tasks(
     """Run tasks, several at the same time where they do not need each other.
 
     Args:
-        tasks: In the order in which they begin if nothing keeps them.
+        tasks: Of those that take equally long the first begins.
         run: Runs one of them, in a thread.
         at_once: How many may run at the same time.
         stop: Makes running tasks fail soon; called when one failed, or after Ctrl-C.
@@ -67,6 +69,7 @@ def run_tasks(
         try:
             while waiting or running:
                 ready = [task for task in waiting if done.issuperset(task.needs)]
+                ready.sort(key=lambda task: -task.minutes)
                 for task in ready[: at_once - len(running)]:
                     waiting.remove(task)
                     running[threads.submit(run, task)] = task

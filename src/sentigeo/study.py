@@ -237,10 +237,11 @@ class Study:
         state = self.store.place("training", self._key(run))
         data = TrainingSet(source, self.labels, self.train_rows(run), self._dose_rows(run))
         validation = self.rows("validation") if "validation" in run.scored else np.array([], int)
-        history = train(body, data, validation, run.recipe, state)
+        history, validated = train(body, data, validation, run.recipe, state)
         for part in run.scored:
             if len(rows := self.rows(part)):
-                np.save(folder / f"{part}.npy", predict(body, source, rows), allow_pickle=False)
+                logits = validated if part == "validation" else predict(body, source, rows)
+                np.save(folder / f"{part}.npy", logits, allow_pickle=False)
         write_text(folder / "history.json", json.dumps(vars(history)))
         if run.keep:
             model.save_pretrained(folder)
