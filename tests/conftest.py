@@ -1,3 +1,4 @@
+import atexit
 import json
 import os
 import shutil
@@ -12,6 +13,8 @@ import yaml
 
 from sentigeo import profile as profile_module
 from sentigeo.profile import load_profile
+
+atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -109,12 +109,12 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("after", [0, 1, RECIPE.epochs - 1])
 def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, after):
     _, trunk, labels = toy
     data, validation = training_set(trunk, labels, extra=[40]), np.arange(32, 48)
     whole = make_body(tiny_bert, TopClassifier)
-    expected, _ = train(whole, data, validation, RECIPE, tmp_path / "whole")
+    expected, logits = train(whole, data, validation, RECIPE, tmp_path / "whole")
 
     def stop(epoch, history):
         if epoch == after:
@@ -123,8 +123,9 @@ def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, 
     with pytest.raises(KilledError):
         train(make_body(tiny_bert, TopClassifier), data, validation, RECIPE, tmp_path / "s", stop)
     resumed = make_body(tiny_bert, TopClassifier, seed=99)
-    history, _ = train(resumed, data, validation, RECIPE, tmp_path / "s")
+    history, found = train(resumed, data, validation, RECIPE, tmp_path / "s")
     assert history == expected
+    np.testing.assert_array_equal(found, logits)
     for name, weight in weights_of(whole).items():
         assert torch.equal(weight, weights_of(resumed)[name]), name
 

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters, run_paths
+from sentigeo.profile import load_profile
 
 PUBLISHED = run_paths("laptop")
 SOURCES = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
@@ -94,6 +95,7 @@ def test_figures_are_those_of_the_results():
 def test_published_results():
     results = json.loads((PUBLISHED.reports / "results.json").read_text("utf-8"))
     assert results["profile"] == "laptop"
+    assert results["settings"] == load_profile("laptop").settings, "run 'make report'"
     assert results["seconds"].keys() == {path.stem for path in CHAPTERS}
     for name, metric in results["metrics"].items():
         assert metric.keys() == {"value", "low", "high", "n", "unit"}, name

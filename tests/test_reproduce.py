@@ -114,7 +114,7 @@ def test_a_report_is_run_again_away_from_the_last(tmp_path, monkeypatch):
     before = snapshot(tmp_path / "build/quick"), snapshot(tmp_path / "cache")
     assert compare_results(*run_again(quick, tmp_path)) == []
     assert (snapshot(tmp_path / "build/quick"), snapshot(tmp_path / "cache")) == before
-    assert not (tmp_path / "build/reproduce/cache").exists()
+    assert not (tmp_path / "build/reproduce/quick/cache").exists()
     write_chapter(tmp_path, "01_first", True)
     changed = compare_results(*run_again(quick, tmp_path))
     assert changed[0] == Difference(

@@ -20,8 +20,7 @@ from sentigeo.trunk import make_batch
 
 SMALL = {
     "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "dose_epochs": 1,
-    "seeds": 2, "headline_seeds": 2, "depth_reviews": 16, "depth_epochs": 1,
-    "depth_test_reviews": 8, "batch_size": 8, "dose_batch_size": 8,
+    "seeds": 2, "headline_seeds": 2, "depth_reviews": 16, "depth_test_reviews": 8, "batch_size": 8,
 }  # fmt: skip
 
 

@@ -19,9 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(stop, signal.default_int_handler)
     try:
         return int(options.run(options) or 0)
-    except UserError as error:
-        print(f"Error: {error}", file=sys.stderr)
-    except OSError as error:
+    except (UserError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)

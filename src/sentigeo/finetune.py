@@ -114,16 +114,10 @@ def train(
         if len(validation):
             average.swap()
             logits = predict(body, data.source, validation, accelerator)
-            _judge(logits, data.labels[validation], history)
+            _note_validation(logits, data.labels[validation], history)
             average.swap()
         if accelerator.is_main_process:
-            tensors = {
-                "weights": body.state_dict(),
-                "moments": optimizer_tensors(optimizer),
-                "average": average.tensors(),
-            }
-            facts = {"history": vars(history), "steps": average.steps}
-            save_state(state, epoch + 1, tensors, facts)
+            _save_epoch(body, optimizer, average, history, state)
         accelerator.wait_for_everyone()
         on_epoch(epoch, history)
     average.swap()
@@ -196,6 +190,19 @@ def _resume(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path
     return History(**facts["history"])
 
 
+def _save_epoch(
+    body: nn.Module, optimizer: Any, average: MovingAverage, history: History, state: Path
+) -> None:
+    """Write down all that training goes on from after an epoch."""
+    tensors = {
+        "weights": body.state_dict(),
+        "moments": optimizer_tensors(optimizer),
+        "average": average.tensors(),
+    }
+    facts = {"history": vars(history), "steps": average.steps}
+    save_state(state, len(history.train_loss), tensors, facts)
+
+
 def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:
     """Return an epoch's batches; each extra row is added to the end of one of them."""
     rng = np.random.default_rng([recipe.seed, epoch])
@@ -216,7 +223,7 @@ def _set_rate(optimizer: Any, recipe: Recipe, progress: float) -> None:
         group["lr"] = recipe.learning_rate * min(rising, falling)
 
 
-def _judge(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
+def _note_validation(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
     """Add an epoch's validation to the history."""
     scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
     history.val_loss.append(float(functional.cross_entropy(scores, truth)))

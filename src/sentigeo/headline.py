@@ -18,6 +18,8 @@ from sentigeo.verdicts import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPP
 MEASURES = ("test accuracy", "challenge consistency", "K-Means agreement")
 WORDS = "TF-IDF + logistic regression"
 SAMPLES_CLAIM = "C1"  # whether the contrastive samples help
+FEW_SEEDS = 5  # with fewer, resampling them understates how far trainings differ
+TWO_TOSSES = 0.25  # of pairs that coins get right on both sides
 COUNTED = {
     SUPPORTED: "supported",
     PARTLY: "supported in part",
@@ -121,7 +123,7 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
         f"Do the {samples} contrastive samples help?",
         short.get(effect.compare(0.0), "Not that we can measure"),
         next((own["verdict"] for own in results["claims"] if own["id"] == SAMPLES_CLAIM), None),
-        [f"{changed}.", bound_effect(effect)],
+        [f"{changed}.", bound_effect(effect), *list_doubts(results)],
     )
 
 
@@ -132,8 +134,30 @@ def bound_effect(effect: Estimate) -> str:
     elif effect.compare(0.0) == "below":
         limit = f"A loss of less than {-effect.high:.3f}"
     else:
-        limit = f"A gain of more than {effect.high:.3f}, or a loss of more than {-effect.low:.3f},"
+        limit = (
+            f"A gain of more than {effect.high:.3f}, or a loss of more than {abs(effect.low):.3f},"
+        )
     return f"{limit} would not fit these {effect.n:,} pairs (95% interval)."
+
+
+def list_doubts(results: dict[str, Any]) -> list[str]:
+    """Say what to hold against the interval of the samples' effect."""
+    settings = results["settings"]
+    seeds, more = settings["headline_seeds"], settings["seeds"]
+    said = []
+    if seeds < FEW_SEEDS:
+        said.append(f"The interval rests on {seeds} trainings of each kind: it should be wider.")
+    dose = f"dose_{settings['contrastive_samples']}_minus_dose_0"
+    again = find_metric(results, f"finetune.{dose}.challenge_consistency")
+    if again:
+        said.append(f"In the dose-response, {more} trainings each, the change is {write(again)}.")
+    right = find_metric(results, "finetune.without.challenge_consistency")
+    if right and read_metric(right).compare(TWO_TOSSES) == "below":
+        said.append(
+            f"The pairs are hard: without the samples {write(right)} of them are right, where two "
+            f"coin tosses would get {TWO_TOSSES}."
+        )
+    return said
 
 
 def abstract(results: dict[str, Any]) -> list[str]:
@@ -154,8 +178,10 @@ def _say_setting(results: dict[str, Any]) -> str | None:
     pairs = find_metric(results, "finetune.without.challenge_consistency")
     if not tested:
         return None
+    encoder, layers = results["encoder"], find_metric(results, "finetune.layers")
+    deep = f" ({layers['value']:g} of its {encoder['layers']} layers)" if layers else ""
     return (
-        f"{results['encoder']['name']} was fine-tuned on a draw of up to "
+        f"{encoder['name']} was fine-tuned{deep} on a draw of up to "
         f"{results['settings']['draw_per_label']:,} reviews a class and tested on {tested['n']:,} "
         "others" + (f" and on {pairs['n']:,} handcrafted challenge pairs." if pairs else ".")
     )
@@ -163,16 +189,16 @@ def _say_setting(results: dict[str, Any]) -> str | None:
 
 def _say_accuracy(results: dict[str, Any]) -> str | None:
     reached = {model: own.get(MEASURES[0]) for model, own in compare_models(results).items()}
-    tuned = next((own for model, own in reversed(reached.items()) if "fine-tuned" in model), None)
-    words, majority = reached.get(WORDS), reached.get("majority class")
+    model = next((model for model in reversed(reached) if "fine-tuned" in model), "")
+    tuned, words, majority = (reached.get(name) for name in (model, WORDS, "majority class"))
     if not (tuned and words and majority):
         return None
     relation = {"above": "a clearly lower share", "below": "a clearly higher share"}
     place = relation.get(compare(tuned, words), "the intervals overlap")
     return (
-        f"Fine-tuned, the encoder labels {write(tuned)} of the test reviews right. TF-IDF with "
-        f"logistic regression labels {write(words)} right ({place}), the majority class alone "
-        f"{write(majority)}."
+        f"{model.capitalize()}, the encoder labels {write(tuned)} of the test reviews right. "
+        f"TF-IDF with logistic regression labels {write(words)} right ({place}), the majority "
+        f"class alone {write(majority)}."
     )
 
 
@@ -187,8 +213,8 @@ def _say_geometry(results: dict[str, Any]) -> str | None:
     return (
         f"Before fine-tuning, a linear probe reads {write(probe)} of the labels off the vectors. "
         f"K-Means, which knows no labels, agrees with {write(before)} of them, "
-        f"{read_metric(before).compare(majority['value'])} the majority class; after fine-tuning "
-        f"it agrees with {write(after)}."
+        f"{read_metric(before).compare(majority['value'])} the majority class; on vectors that "
+        f"were fine-tuned, with labels, it agrees with {write(after)}."
     )
 
 

@@ -58,14 +58,12 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
         runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test", "challenge")))
     kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
     for seed in range(profile.seeds):
-        epochs, batch = profile.dose_epochs, profile.dose_batch_size
-        recipe = _recipe(profile, last, layers, seed, epochs, batch)
+        recipe = _recipe(profile, last, layers, seed, profile.dose_epochs, profile.batch_size)
         for dose in doses:
             keep = (last, dose, recipe) in kept
             runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=keep))
     for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
-        epochs, batch = profile.depth_epochs, profile.depth_batch_size
-        recipe = _recipe(profile, depth, layers, 0, epochs, batch)
+        recipe = _recipe(profile, depth, layers, 0, profile.epochs, profile.depth_batch_size)
         runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
     return runs
 

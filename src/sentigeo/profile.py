@@ -54,7 +54,6 @@ class Profile(BaseModel):
         doses: Handcrafted samples of each step of the dose-response.
         dose_layers: Layers trained in the dose-response.
         dose_epochs: Times every text is seen in the dose-response.
-        dose_batch_size: Texts of a training step there.
         batch_size: Texts of a training step.
         learning_rate: For top layers.
         head_learning_rate: For the head alone.
@@ -62,7 +61,6 @@ class Profile(BaseModel):
         headline_seeds: Seeds of the comparison with and without contrastive samples.
         depth_reviews: Reviews on which head, top and all layers are trained to compare them; 0
             takes all.
-        depth_epochs: Times every text is seen there.
         depth_batch_size: Texts of a training step there: of few texts only small steps are many.
         depth_test_reviews: Test reviews on which these three are scored; 0 takes all.
         long_reviews: Reviews beyond the encoder's limit on which ways to read them are compared.
@@ -114,14 +112,12 @@ class Profile(BaseModel):
     doses: Annotated[list[Annotated[int, Field(ge=0, multiple_of=2)]], Field(min_length=1)]
     dose_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
     dose_epochs: Positive
-    dose_batch_size: Positive
     batch_size: Positive
     learning_rate: Rate
     head_learning_rate: Rate
     all_learning_rate: Rate
     headline_seeds: Positive
     depth_reviews: Annotated[int, Field(ge=0)]
-    depth_epochs: Positive
     depth_batch_size: Positive
     depth_test_reviews: Annotated[int, Field(ge=0)]
     long_reviews: Positive

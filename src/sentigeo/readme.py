@@ -5,6 +5,13 @@ from typing import Any
 from sentigeo.errors import UserError
 from sentigeo.headline import abstract, answer_samples, headline_table
 
+TERMS = (
+    "95% intervals in brackets, with n; `-`: not measured. *Test accuracy*: share of held-out "
+    "reviews labelled right. *Challenge consistency*: share of handcrafted pairs with both sides "
+    "right; the sides differ in little but their verdict. *K-Means agreement*: share of held-out "
+    "reviews whose cluster, found without labels, stands for their class. Fine-tuned models: means "
+    "over trainings, but for K-Means."
+)
 BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers -->"
 
 
@@ -25,7 +32,7 @@ def write_headline(results: dict[str, Any]) -> str:
     rows = ["| " + " | ".join(map(str, line)) + " |" for line in lines]
     said = answer.sentences if answer else []
     rest = [sentence for sentence in abstract(results) if sentence not in said]
-    paragraphs = ["\n".join(rows), "95% intervals in brackets, with n.", " ".join(rest)]
+    paragraphs = ["\n".join(rows), TERMS, " ".join(rest)]
     if answer:
         short = f"**{answer.question} {answer.short}.** {' '.join(answer.sentences)}"
         paragraphs.insert(0, short + f" Verdict on the source's claim: **{answer.verdict}**.")

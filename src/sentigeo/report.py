@@ -53,7 +53,6 @@ def run_report(
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
-        _update_readme(paths)
     return paths
 
 
@@ -103,6 +102,7 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     """Build the site of the last complete run again."""
     paths = run_paths(profile.run_name, root)
     with lock_run(paths):
+        _publish(paths)
         build_site(paths.reports, paths.figures, paths.site_scratch)
     return paths
 
@@ -169,6 +169,8 @@ def _publish(paths: RunPaths) -> None:
     for path in ours:
         if path.is_file() and path not in wanted:
             path.unlink()
+    _update_readme(paths)
+    complete.unlink()  # first: without it the rest of the stage means nothing
     shutil.rmtree(paths.stage)
 
 

@@ -60,9 +60,12 @@ def run_again(profile: Profile, root: Path = ROOT) -> tuple[Results, Results]:
     Returns:
         The results that stand written, and those of the new run.
     """
-    written = run_paths(profile.run_name, root).reports / "results.json"
-    if not written.is_file():
+    path = run_paths(profile.run_name, root).reports / "results.json"
+    if not path.is_file():
         raise UserError("There is no report to compare with: run 'make report' with it first.")
+    written = json.loads(path.read_text("utf-8"))
+    if written["settings"] != profile.settings:
+        raise UserError("The last report had other settings: run 'make report' first.")
     paths = _paths_apart(profile, root)
     with lock_run(paths):
         shutil.rmtree(paths.cache, ignore_errors=True)
@@ -74,7 +77,7 @@ def run_again(profile: Profile, root: Path = ROOT) -> tuple[Results, Results]:
         stage_chapters(tasks, profile, paths, root, skipped, fresh=True)
         shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay
     fresh = paths.stage / "reports" / "results.json"
-    return json.loads(written.read_text("utf-8")), json.loads(fresh.read_text("utf-8"))
+    return written, json.loads(fresh.read_text("utf-8"))
 
 
 def compare_results(written: Results, fresh: Results) -> list[Difference]:
@@ -138,5 +141,5 @@ def describe(found: list[Difference]) -> str:
 def _paths_apart(profile: Profile, root: Path) -> RunPaths:
     """Return the folders of a run that shares nothing with any other."""
     paths = run_paths(profile.run_name, root)
-    apart = paths.build / "reproduce"
+    apart = paths.build / "reproduce" / paths.name
     return replace(paths, output=apart, build=apart, cache=apart / "cache")

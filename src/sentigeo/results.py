@@ -34,7 +34,8 @@ def describe_metric(metric: Metric) -> str:
     if metric["value"] is None:
         return "-"
     if metric["unit"] == "count":
-        return f"{metric['value']:,.4g}"
+        whole = float(metric["value"]).is_integer()
+        return f"{metric['value']:{',.0f' if whole else ',.4g'}}"
     spec = "+.3f" if metric["unit"].startswith(SIGNED) else ".3f"
     if metric["low"] is None:
         return f"{metric['value']:{spec}} [n = {metric['n']:,}]"

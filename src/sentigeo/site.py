@@ -85,7 +85,7 @@ def _write_chapters(
 ) -> list[Card]:
     """Write the chapters as articles; return what the index page says about each."""
     cards = []
-    paths = sorted(reports.glob("*.ipynb"))
+    paths = sorted(reports.glob("[0-8][0-9]_*.ipynb"))
     for path in paths:
         notebook, number = nbformat.read(path, as_version=4), int(path.stem[:2])
         title, sentence = article.read_opening(notebook)

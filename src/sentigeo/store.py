@@ -141,13 +141,20 @@ def _write_entry(folder: Path, key: Mapping[str, Any], fill: Callable[[Path], No
         fill(part)
         files = {path.name: _checksum(path) for path in sorted(part.iterdir())}
         write_text(part / ENTRY, json.dumps({"key": key, "files": files}, indent=1))
-        part.rename(folder)
+        _move(part, folder)
     except OSError as error:
-        # Another process may have finished the same entry first: then its copy is as good.
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise UserError(f"Cannot write to the cache folder {folder.parent}: {error}.") from None
+        raise UserError(f"Cannot write to the cache folder {folder.parent}: {error}.") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _move(part: Path, folder: Path) -> None:
+    """Put a finished entry in its place; another process may have finished the same one first."""
+    try:
+        part.rename(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # its copy is as good
+            raise
 
 
 def _sweep(folder: Path) -> None:

@@ -13,7 +13,16 @@ import pandas as pd
 import torch
 from accelerate import Accelerator
 
-from sentigeo import classifier, distributed, finetune, plan, tokens, training_state, trunk
+from sentigeo import (
+    classifier,
+    distributed,
+    finetune,
+    handcrafted,
+    plan,
+    tokens,
+    training_state,
+    trunk,
+)
 from sentigeo import extract as extract_module
 from sentigeo import layers as layers_module
 from sentigeo.classifier import (
@@ -33,7 +42,14 @@ from sentigeo.plan import Run, plan_runs
 from sentigeo.profile import Profile
 from sentigeo.progress import track
 from sentigeo.reviews import sample_test_pool
-from sentigeo.store import Store, code_version, hash_json, load_array, write_text
+from sentigeo.store import (
+    Store,
+    code_version,
+    hash_json,
+    load_array,
+    package_versions,
+    write_text,
+)
 from sentigeo.tokens import TokenIds, encode_texts
 from sentigeo.training_state import History, forget_state
 from sentigeo.trunk import Trunk, vectors_as_trunk
@@ -41,8 +57,8 @@ from sentigeo.vectors import POOLINGS, Kind, Vectors
 from sentigeo.workers import ask, start_workers
 
 CODE = (
-    classifier, extract_module, finetune, layers_module, plan, tokens, training_state,
-    distributed, trunk,
+    classifier, distributed, extract_module, finetune, handcrafted, layers_module, plan, tokens,
+    training_state, trunk,
 )  # fmt: skip
 MOST_PROCESSES = 4  # that train at the same time; each needs a gigabyte or more
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
@@ -88,7 +104,8 @@ def build_corpus(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def kept_models(results: list[Result]) -> dict[str, Result]:
     """Return the models that were kept, by condition: `without` and, if there is one, `with`."""
-    return {result.run.name: result for result in results if result.run.keep}
+    kept = {result.run.name: result for result in results if result.run.keep}
+    return {name: kept[name] for name in ("without", "with") if name in kept}
 
 
 def pick_tuned(results: list[Result]) -> Result:
@@ -121,9 +138,9 @@ class Study:
         self.tokens = encode_texts(
             self.corpus["text"].tolist(), encoder.tokenizer, profile.max_length, profile.truncation
         )
-        handcrafted = not why_unfit(self.classes, profile.language)
+        fit = not why_unfit(self.classes, profile.language)
         self._has_trunk = encoder.model.config.model_type in BERT_LIKE
-        self.runs = plan_runs(profile, encoder.layers, handcrafted, self._has_trunk)
+        self.runs = plan_runs(profile, encoder.layers, fit, self._has_trunk)
         samples = self.corpus[self.corpus["part"] == "contrastive"]
         take_dose(samples, max(run.dose for run in self.runs))  # too large a dose is said at once
         self.data_key = {
@@ -133,6 +150,7 @@ class Study:
             "labels": hash_json([self.labels.tolist(), self.corpus["part"].tolist()]),
             "classes": self.classes,
             "code": code_version(*CODE, sys.modules[__name__]),
+            "versions": package_versions("torch", "transformers"),
         }
 
     def rows(self, part: str) -> np.ndarray:
@@ -217,7 +235,7 @@ class Study:
         return np.stack([pair_consistency(challenge, run).to_numpy() for run in answers])
 
     def _cost(self, run: Run) -> int:
-        """Estimate a run's work, for the progress display: in epochs of the last layer."""
+        """Estimate a run's work, to begin with the longest and to show progress."""
         deep = max(0, run.layers - 1) * LAYER_COST
         scored = sum(len(self.rows(part)) for part in run.scored)
         trained = run.recipe.epochs * (run.reviews or len(self.rows("train")))

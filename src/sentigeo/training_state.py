@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import torch
@@ -70,25 +71,36 @@ def save_state(
         facts: What else training goes on from, as JSON values.
     """
     fresh = state.with_name(f"{state.name}-{epochs}")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    part = fresh.with_name(f"{fresh.name}.part-{token_hex(8)}")  # another run may be at it too
+    part.mkdir(parents=True)
     for name, named in tensors.items():
-        save_file({k: v.detach().clone().cpu() for k, v in named.items()}, fresh / name)
-    write_text(fresh / FACTS, json.dumps(facts))  # last: without it the folder is not whole
-    for folder in state.parent.glob(f"{state.name}-*"):
-        if folder != fresh:
+        save_file({k: v.detach().clone().cpu() for k, v in named.items()}, part / name)
+    write_text(part / FACTS, json.dumps(facts))
+    shutil.rmtree(fresh, ignore_errors=True)
+    part.rename(fresh)
+    for folder in _states(state):
+        if _epochs(folder) < epochs:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def load_state(state: Path) -> tuple[dict[str, Tensors], dict[str, Any]] | None:
     """Return the tensors and facts of the newest whole state, if there is one."""
-    whole = [path.parent for path in state.parent.glob(f"{state.name}-*/{FACTS}")]
+    whole = [folder for folder in _states(state) if (folder / FACTS).is_file()]
     if not whole:
         return None
-    folder = max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]))
+    folder = max(whole, key=_epochs)
     files = [path for path in folder.iterdir() if path.name != FACTS]
     tensors = {path.name: load_file(path) for path in files}
     return tensors, json.loads((folder / FACTS).read_text("utf-8"))
+
+
+def _states(state: Path) -> list[Path]:
+    """List the folders of a state; those that a run is writing, or was, are not among them."""
+    return [path for path in state.parent.glob(f"{state.name}-*") if "." not in path.name]
+
+
+def _epochs(folder: Path) -> int:
+    return int(folder.name.rsplit("-", 1)[1])
 
 
 def optimizer_tensors(optimizer: Any) -> Tensors:
