@@ -44,7 +44,7 @@ def profile_folder(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What a notebook would show."""
     outputs = []
-    monkeypatch.setattr("sentigeo.page.display", lambda value, **_: outputs.append(value))
+    monkeypatch.setattr("sentigeo.report.notebook.display", lambda value, **_: outputs.append(value))
     return outputs
 
 
@@ -98,7 +98,7 @@ def tiny_distilbert(tiny_bert, tmp_path_factory):
 def built(tmp_path_factory):
     """The site of the committed report, built anew: a folder with `reports/site` in it."""
     from sentigeo.paths import run_paths
-    from sentigeo.site import build_site
+    from sentigeo.report.site import build_site
 
     folder, published = tmp_path_factory.mktemp("site"), run_paths("laptop")
     shutil.copytree(published.reports, folder / "reports", ignore=shutil.ignore_patterns("site"))
@@ -171,7 +171,7 @@ AFTER_PADDING = {
 
 def train_words(tokenizer, special_tokens):
     """Learn 2,000 tokens from packaged sentences; return what the tokenizer's model is made of."""
-    from sentigeo.reviews import read_packaged
+    from sentigeo.data.reviews import read_packaged
 
     texts = read_packaged("rotten_tomatoes")["text"].head(2000)
     tokenizer.train_from_iterator(

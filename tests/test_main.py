@@ -10,7 +10,7 @@ from sentigeo.__main__ import main
 from sentigeo.paths import ROOT
 from sentigeo.preflight import check_run
 from sentigeo.profile import load_profile
-from sentigeo.report import run_report
+from sentigeo.report.publish import run_report
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_trouble_on_the_way(monkeypatch, capsys, error, code, words):
     def trouble(profile, skipped, fresh):
         raise error
 
-    monkeypatch.setattr("sentigeo.report.run_report", trouble)
+    monkeypatch.setattr("sentigeo.report.publish.run_report", trouble)
     assert main(["report", "--profile", "quick"]) == code
     assert words in capsys.readouterr().err
 
@@ -53,7 +53,7 @@ def test_skipped_chapters_are_printed(monkeypatch, capsys):
     seen = []
     monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: skipped)
     monkeypatch.setattr(
-        "sentigeo.report.run_report", lambda profile, **told: seen.append(told) or 1 / 0
+        "sentigeo.report.publish.run_report", lambda profile, **told: seen.append(told) or 1 / 0
     )
     for options in ([], ["--fresh"]):
         with pytest.raises(ZeroDivisionError):
@@ -68,7 +68,7 @@ def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, caps
     for value, code, words in ((0.55, 0, "Reproduced: "), (0.7, 1, "Not reproduced: ")):
         fresh = {"metrics": {"a": metric | {"value": value}}, "claims": []}
         monkeypatch.setattr(
-            "sentigeo.reproduce.run_again", lambda profile, fresh=fresh: (written, fresh)
+            "sentigeo.report.reproduce.run_again", lambda profile, fresh=fresh: (written, fresh)
         )
         assert main(["reproduce", "--profile", "quick"]) == code
         assert words in capsys.readouterr().out

@@ -10,7 +10,7 @@ from transformers import (
 )
 
 from sentigeo import preflight
-from sentigeo.encoder import load_encoder
+from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.paths import list_chapters
 from sentigeo.preflight import ATTENTION, DEEP, KEYWORDS, check_run

@@ -7,7 +7,8 @@ import pytest
 
 from sentigeo import duplicates, store
 from sentigeo.errors import CacheNotice, UserError
-from sentigeo.store import Store, code_version, hash_json, load_array, write_text
+from sentigeo.cache import Store, code_version
+from sentigeo.files import hash_json, load_array, write_text
 
 
 class Counter:

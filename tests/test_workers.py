@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from sentigeo.errors import UserError
-from sentigeo.workers import ask, start_workers
+from sentigeo.cores import ask, start_workers
 
 
 class Counter:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
     from sentigeo.preflight import check_run  # after the profile was found to be valid
-    from sentigeo.report import run_report
+    from sentigeo.report.publish import run_report
 
     skipped = check_run(profile)
     for chapter, reason in skipped.items():
@@ -42,7 +42,7 @@ def _report(options: argparse.Namespace) -> None:
 def _reproduce(options: argparse.Namespace) -> int:
     """Run the report again from nothing; 1 if it differs from the last one by more than allowed."""
     profile = _load_profile(options)
-    from sentigeo.reproduce import compare_results, describe, run_again
+    from sentigeo.report.reproduce import compare_results, describe, run_again
 
     found = compare_results(*run_again(profile))
     print(describe(found))
@@ -51,7 +51,7 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 def _texts(options: argparse.Namespace) -> None:
     """Run the notebook for a person's own texts; paths are taken from where it was typed."""
-    from sentigeo.own_run import run_own_texts
+    from sentigeo.own_texts.run import run_own_texts
 
     source = _expand(options.source).resolve()
     out = _expand(options.out) if options.out else ROOT / "build" / "texts" / source.stem
@@ -71,7 +71,7 @@ def _texts(options: argparse.Namespace) -> None:
 
 def _site(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
-    from sentigeo.report import rebuild_site
+    from sentigeo.report.publish import rebuild_site
 
     paths = rebuild_site(profile)
     print(f"The site is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
@@ -80,13 +80,13 @@ def _site(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
     profile = _load_profile(options)
-    from sentigeo.deep_study import DeepStudy
-    from sentigeo.encoder import load_encoder
+    from sentigeo.cache import Store
+    from sentigeo.data.reviews import load_reviews
+    from sentigeo.data.text_sets import load_text_sets
+    from sentigeo.encoder.encoder import load_encoder
     from sentigeo.preflight import DEEP, check_run
-    from sentigeo.reviews import load_reviews
-    from sentigeo.store import Store
-    from sentigeo.study import Study, kept_models, pick_tuned
-    from sentigeo.text_sets import load_text_sets
+    from sentigeo.training.deep_study import DeepStudy
+    from sentigeo.training.runs import Study, kept_models, pick_tuned
 
     skipped = check_run(profile)
     encoder = load_encoder(profile.model, profile.model_revision)
@@ -104,7 +104,7 @@ def _train(options: argparse.Namespace) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
-    from sentigeo.bench import run_bench
+    from benchmarks.bench import run_bench
 
     target = run_paths(profile.run_name).build / "bench.json"
     for name, ratio in run_bench(profile, target).items():

@@ -12,7 +12,6 @@ PROFILES = ROOT / "profiles"
 NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"
 SITE_SOURCE = ROOT / "site"
-
 PUBLISHED_PROFILE = "laptop"
 CACHE_VARIABLE = "SENTIGEO_CACHE"  # another place for derived arrays
 

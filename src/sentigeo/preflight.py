@@ -1,14 +1,14 @@
 """What is found out before any notebook starts: whether a run can be made, and what it skips."""
 
-from sentigeo.attention import run_openly, tokenize
-from sentigeo.classifier import encoder_layers
-from sentigeo.encoder import Encoder, load_encoder
+from sentigeo.analysis.keywords import least_texts, share_a_term
+from sentigeo.attention.attention import run_openly, tokenize
+from sentigeo.data.reviews import load_reviews
+from sentigeo.data.text_sets import load_text_sets, usable_sets
+from sentigeo.encoder.bert_layers import encoder_layers
+from sentigeo.encoder.encoder import Encoder, load_encoder
 from sentigeo.errors import UserError
-from sentigeo.keywords import least_texts, share_a_term
-from sentigeo.masked_lm import check_masked_lm
 from sentigeo.profile import Profile
-from sentigeo.reviews import load_reviews
-from sentigeo.text_sets import load_text_sets, usable_sets
+from sentigeo.training.deep_encoder import check_masked_lm
 
 KEYWORDS, ATTENTION, DEEP = "07_keywords", "10_attention", "11_deep_clustering"
 

@@ -16,7 +16,6 @@ from sentigeo.paths import PROFILES
 PACKAGED = "packaged"
 ENGLISH = "en"
 BUILT_IN_SETS = ("rotten_tomatoes", "bbc_news", "reviews")  # of texts, for deep clustering
-
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
 Rate = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[int, Field(gt=0)]

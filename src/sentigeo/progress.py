@@ -14,12 +14,10 @@ from IPython import get_ipython
 from tqdm import tqdm
 from tqdm.auto import tqdm as auto_tqdm
 
-from sentigeo.store import write_text
+from sentigeo.files import write_text
 
 NOTE_VARIABLE = "SENTIGEO_NOTE"  # the file in which a notebook says how far its long work is
-
 EVERY = 60.0  # seconds between plain lines
-
 T = TypeVar("T")
 
 

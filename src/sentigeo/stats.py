@@ -1,9 +1,11 @@
 """Intervals: how far a number can be trusted."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -13,12 +15,17 @@ HALVES = 30  # half-samples behind an interval
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, its 95% interval and how many cases are behind it."""
+    """A number, its 95% interval and how many cases are behind it.
+
+    Attributes:
+        signed: Whether it is written with its sign, as a difference is.
+    """
 
     value: float
     low: float
     high: float
     n: int
+    signed: bool = False
 
     def compare(self, value: float) -> str:
         """Say where the whole interval lies: `below`, `above` or `not distinguishable from`."""
@@ -28,9 +35,9 @@ class Estimate:
 
     def over(self, known: float) -> "Estimate":
         """Return how far this lies above a number that is known."""
-        return Estimate(self.value - known, self.low - known, self.high - known, self.n)
+        return Estimate(self.value - known, self.low - known, self.high - known, self.n, True)
 
-    def brief(self, spec: str = ".3f") -> str:
+    def brief(self, spec: str = "") -> str:
         """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere.
 
         A narrow column may break it before the interval, never within.
@@ -40,13 +47,48 @@ class Estimate:
 
     def __format__(self, spec: str) -> str:
         """Write as `0.873 [0.862, 0.884; n = 4,000]`; the spec formats the three numbers."""
-        value, low, high = self._write(spec or ".3f")
+        value, low, high = self._write(spec)
         return f"{value} [{low}, {high}; n = {self.n:,}]"
 
     def _write(self, spec: str) -> list[str]:
         """Write the three numbers; what is rounded to 0 has no minus sign."""
-        spec = spec.replace(".", "z.", 1)
+        spec = (spec or ("+.3f" if self.signed else ".3f")).replace(".", "z.", 1)
         return [format(number, spec) for number in (self.value, self.low, self.high)]
+
+
+def exactly(value: float, n: int = 1) -> Estimate:
+    """Return a number that has no interval but itself, such as a count or an extreme."""
+    return Estimate(float(value), float(value), float(value), n)
+
+
+def range_over(values: ArrayLike) -> Estimate:
+    """Return the mean of some values with their range in place of an interval."""
+    own = np.asarray(values, dtype=float)
+    return Estimate(float(own.mean()), float(own.min()), float(own.max()), len(own))
+
+
+def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame:
+    """Lay estimates out as a table.
+
+    Args:
+        found: Estimates by key; a key of several parts is a tuple.
+        *columns: What the parts of a key are.
+
+    Returns:
+        These columns and `estimate`, which tables and figures understand; one row per key.
+    """
+    keys = [key if isinstance(key, tuple) else (key,) for key in found]
+    frame = pd.DataFrame(keys, columns=list(columns))
+    return frame.assign(estimate=pd.Series(list(found.values()), dtype=object))
+
+
+def unfold(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its column `estimate` spread over `value`, `low`, `high` and `n`."""
+    parts = {
+        name: [getattr(own, name) for own in frame["estimate"]]
+        for name in ("value", "low", "high", "n")
+    }
+    return frame.drop(columns="estimate").assign(**parts)
 
 
 def no_estimate(n: int) -> Estimate:
@@ -135,11 +177,11 @@ def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = 
     """Estimate a share over cases and repeated runs, by resampling both.
 
     Args:
-        hits: (runs, n) truth values: one row a run, one column a case.
+        hits: (runs, n) values, one row per run and one column per case; or (n,) of a single run.
         resamples: Bootstrap resamples.
         groups: (n,) group of each case, resampled whole; every case is its own by default.
     """
-    return _resample_both(np.asarray(hits, dtype=float), resamples, groups)
+    return _resample_both(np.atleast_2d(np.asarray(hits, dtype=float)), resamples, groups)
 
 
 def paired_difference(
@@ -148,13 +190,13 @@ def paired_difference(
     """Estimate how much a share rises, both conditions run with the same seeds on the same cases.
 
     Args:
-        after: (runs, n) truth values of the condition to be judged.
-        before: (runs, n) truth values of the condition it is compared with.
+        after: (runs, n) values of the condition to be judged, or (n,) of a single run.
+        before: The same of the condition that it is compared with.
         resamples: Bootstrap resamples over runs and cases.
         groups: (n,) group of each case, resampled whole.
     """
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
-    return _resample_both(change, resamples, groups)
+    return replace(_resample_both(np.atleast_2d(change), resamples, groups), signed=True)
 
 
 def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> Estimate:

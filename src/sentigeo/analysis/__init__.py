@@ -1,0 +1,1 @@
+"""One analysis per file: arrays and frames in, arrays and frames out."""

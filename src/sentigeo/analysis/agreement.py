@@ -1,0 +1,99 @@
+"""Confusion matrices: what clusters and a classifier make of the same reviews."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
+
+from sentigeo.analysis.clusters import align_clusters
+from sentigeo.stats import Estimate, bootstrap_index, share
+
+INDICES: dict[str, Callable[..., float]] = {
+    "ari": adjusted_rand_score,
+    "ami": adjusted_mutual_info_score,
+    "v_measure": v_measure_score,
+}
+
+
+def confusion_table(
+    labels: np.ndarray, groups: np.ndarray, classes: Sequence[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Count the texts of each class in each group; as many columns as there are groups.
+
+    Args:
+        labels: (n,) true classes.
+        groups: (n,) groups, such as clusters or predicted classes, counted from 0.
+        classes: Names of the classes.
+        names: Names of the groups.
+    """
+    if len(groups) and not 0 <= groups.min() <= groups.max() < len(names):
+        raise ValueError("a group has no name")
+    counts = np.zeros((len(classes), len(names)), np.int64)
+    np.add.at(counts, (labels, groups), 1)
+    return pd.DataFrame(counts, index=list(classes), columns=list(names))
+
+
+def estimate_agreement(
+    labels: np.ndarray, groups: np.ndarray, answers: np.ndarray, resamples: int
+) -> dict[str, Estimate]:
+    """Estimate how well groups agree with classes.
+
+    Args:
+        labels: (n,) true classes.
+        groups: (n,) groups.
+        answers: (n,) class that each text's group stands for.
+        resamples: Bootstrap resamples behind the intervals of the indices.
+
+    Returns:
+        `accuracy`, `ari` (adjusted Rand index), `ami` (adjusted mutual information) and
+        `v_measure`. The last three compare groups with classes whatever the groups are called.
+    """
+    found = {"accuracy": share(answers == labels)}
+    for name, index in INDICES.items():
+        found[name] = bootstrap_index(
+            partial(_of_rows, index, labels, groups), len(labels), resamples
+        )
+    return found
+
+
+def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
+    """Return the accuracy that the same answers, dealt to other texts at random, would have."""
+    classes = np.unique(labels)
+    return float(sum((labels == c).mean() * (answers == c).mean() for c in classes))
+
+
+def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) -> float:
+    """Return the mean accuracy of groups that are matched with labels dealt at random.
+
+    Matching makes the best of chance: with many small groups this is well above the share of the
+    largest class.
+    """
+    rng = np.random.default_rng(0)
+    dealt = (rng.permutation(labels) for _ in range(draws))
+    return float(np.mean([(align_clusters(own, groups) == own).mean() for own in dealt]))
+
+
+def compare_answers(
+    labels: np.ndarray, first: np.ndarray, second: np.ndarray, names: tuple[str, str]
+) -> pd.DataFrame:
+    """Count where two answers about the same texts agree and differ, and which of them is right.
+
+    Returns:
+        Columns `answers`, `texts`, and the share that either is right in, with its interval.
+    """
+    rows = []
+    for name, inside in {"agree": first == second, "differ": first != second}.items():
+        row: dict[str, object] = {"answers": name, "texts": int(inside.sum())}
+        for who, answer in zip(names, (first, second), strict=True):
+            right = answer[inside] == labels[inside]
+            row[f"{who} right"] = f"{share(right):.3f}" if inside.any() else None
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _of_rows(
+    index: Callable[..., float], labels: np.ndarray, groups: np.ndarray, rows: np.ndarray
+) -> float:
+    return float(index(labels[rows], groups[rows]))

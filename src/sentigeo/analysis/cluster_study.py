@@ -1,0 +1,215 @@
+"""What is behind clusters: other numbers of them, other algorithms, and whether there is a gap."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import gaussian_kde
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from sentigeo.analysis.clusters import Clusters, find_clusters, sort_rows
+from sentigeo.analysis.maps import direction_between
+from sentigeo.progress import track
+from sentigeo.stats import Estimate, bootstrap, no_estimate
+
+COMPONENTS = 50  # principal components that the other algorithms see
+STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
+GRID = 101  # places along the line through two centroids at which the density is taken
+SPLITS = 10  # ways to cut the texts in two halves
+CLOUDS = 5  # clouds without groups that the texts are compared with
+SPLIT_STARTS = 3  # initialisations of K-Means in each half
+GROUPS, PARTLY = 0.4, 0.2  # lead over such clouds from which clusters are called groups
+
+
+def study_k(
+    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int
+) -> pd.DataFrame:
+    """Try several numbers of clusters.
+
+    Args:
+        vectors: (n, d).
+        labels: (n,) classes, which only the agreement looks at.
+        numbers: Values of k.
+        references: Evenly spread clouds behind the gap statistic.
+
+    Returns:
+        Columns `k`, `inertia`, `silhouette` (none for k = 1), `gap` with its standard error
+        `gap_error`, and `ari`, the adjusted Rand index with the labels.
+    """
+    clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
+    rows = []
+    for k in numbers:
+        found = find_clusters(vectors, k, starts=STUDY_STARTS)
+        inertias = [find_clusters(cloud, k, starts=STUDY_STARTS).inertia for cloud in clouds]
+        rows.append(
+            {
+                "k": k,
+                "inertia": found.inertia,
+                "silhouette": silhouette_score(vectors, found.members) if k > 1 else np.nan,
+                "gap": np.mean(np.log(inertias)) - np.log(found.inertia),
+                "gap_error": np.std(np.log(inertias)) * np.sqrt(1 + 1 / references),
+                "ari": adjusted_rand_score(labels, found.members),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def choose_k(study: pd.DataFrame) -> int | None:
+    """Return the smallest k whose gap the next one does not surpass by more than its error.
+
+    This is the rule of Tibshirani, Walther and Hastie (2001). None: the gap grows to the end.
+    """
+    gaps, errors = study["gap"].to_numpy(), study["gap_error"].to_numpy()
+    enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
+    return int(study["k"].iloc[enough[0]]) if len(enough) else None
+
+
+def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Find clusters with other algorithms, in the first principal components.
+
+    Args:
+        vectors: (n, d).
+        k: Number of clusters; HDBSCAN finds its own number, of at least a fiftieth of the vectors.
+        seed: Random seed of the Gaussian mixture.
+
+    Returns:
+        (n,) clusters by algorithm; what HDBSCAN takes for noise is in cluster -1.
+    """
+    order = sort_rows(vectors, k)
+    components = min(COMPONENTS, *vectors.shape)
+    with threadpool_limits(1):
+        reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
+        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+        found = {
+            "Ward": AgglomerativeClustering(k).fit_predict(reduced),
+            "Gaussian mixture": mixture.fit_predict(reduced),
+            "HDBSCAN": HDBSCAN(max(5, len(vectors) // 50), copy=True).fit_predict(reduced),
+        }
+    back = np.argsort(order)
+    return {name: np.asarray(members)[back] for name, members in found.items()}
+
+
+def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Estimate:
+    """Estimate how deep the valley between clusters is, at the pair where it is shallowest.
+
+    K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
+    its neighbour than in either.
+
+    Args:
+        clusters: At least two clusters.
+        vectors: (n, d) vectors that the clusters were not found in.
+        resamples: Bootstrap resamples.
+
+    Returns:
+        Depth as `valley_depth` gives it. Clusters without enough vectors have no depth.
+    """
+    members, along = clusters.assign(vectors), []
+    for pair in combinations(range(len(clusters.centroids)), 2):
+        line = direction_between(*clusters.centroids[list(pair)])
+        positions = line.place(vectors[np.isin(members, pair)])
+        if min((positions < 0).sum(), (positions > 0).sum()) < 2:
+            return no_estimate(len(positions))
+        along.append(positions)
+    shallowest = min(along, key=valley_depth)
+    return bootstrap(partial(_depth_of, shallowest), len(shallowest), resamples)
+
+
+def valley_depth(positions: np.ndarray) -> float:
+    """Return how much lower the density is between two modes than at the lower of them.
+
+    Args:
+        positions: (n,) along the line through two centroids, which lie at -1 and +1.
+
+    Returns:
+        0 where there is one mode only, 1 where nothing lies between two.
+    """
+    grid = np.linspace(-2, 2, GRID)
+    density = gaussian_kde(positions)(grid)
+    between = np.flatnonzero(np.abs(grid) <= 1)
+    valley = between[density[between].argmin()]
+    lower = min(density[: valley + 1].max(), density[valley:].max())
+    return float(1 - density[valley] / lower)
+
+
+def _depth_of(positions: np.ndarray, rows: np.ndarray) -> float:
+    return valley_depth(positions[rows])
+
+
+def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Fill the box around vectors, its sides along their principal components, evenly."""
+    flat = PCA(svd_solver="full").fit_transform(vectors)
+    rng = np.random.default_rng(seed)
+    cloud = rng.uniform(flat.min(axis=0), flat.max(axis=0), flat.shape)
+    return np.asarray(cloud, np.float32)  # a rotation back would not change any distance
+
+
+def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
+    """Try several numbers of clusters.
+
+    Clusters are found in one half of the texts and, apart from that, in the other; then either
+    finding is asked about all texts. Stability is how far the two agree, as adjusted Rand index: 1
+    for the same groups, 0 for no more than chance. A long cloud without groups is cut at the same
+    place again, too; so the same is done with clouds of normal noise that have the covariance of
+    the vectors.
+
+    Args:
+        vectors: (n, d), no two alike.
+        numbers: Values of k, from 2.
+
+    Returns:
+        Columns `k`, `stability` (mean over splits), `spread` (standard deviation over splits),
+        `cloud` (mean stability in clouds), `lead` (stability minus cloud), `silhouette`.
+    """
+    clouds = [_shape_cloud(vectors, seed) for seed in range(CLOUDS)]
+    rows = []
+    for k in track(list(numbers), "trying numbers of clusters"):
+        found = [_agreement_of_halves(vectors, k, seed) for seed in range(SPLITS)]
+        noise = [_agreement_of_halves(clouds[seed % CLOUDS], k, seed) for seed in range(SPLITS)]
+        members = find_clusters(vectors, k, starts=SPLIT_STARTS).members
+        rows.append(
+            {
+                "k": k,
+                "stability": np.mean(found),
+                "spread": np.std(found, ddof=1),
+                "cloud": np.mean(noise),
+                "lead": np.mean(found) - np.mean(noise),
+                "silhouette": silhouette_score(vectors, members),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def pick_stable(study: pd.DataFrame) -> int:
+    """Return the k that leads clouds without groups by most; the smallest if none leads them."""
+    leads = study["lead"].to_numpy()
+    return int(study["k"].iloc[leads.argmax()] if leads.max() >= PARTLY else study["k"].min())
+
+
+def possible_numbers(different: int, asked: int | None, most: int = 10) -> list[int]:
+    """Return values of k to try on so many different vectors: from 2, and the one asked for.
+
+    Either half must have two vectors for each cluster, but for the one asked for one will do.
+    """
+    numbers = set(range(2, max(2, min(most, different // 4)) + 1))
+    return sorted(numbers | ({asked} if asked and asked <= different // 2 else set()))
+
+
+def _agreement_of_halves(vectors: np.ndarray, k: int, seed: int) -> float:
+    order = np.random.default_rng(seed).permutation(len(vectors))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    found = [find_clusters(vectors[half], k, seed, SPLIT_STARTS) for half in halves]
+    return float(adjusted_rand_score(*(own.assign(vectors) for own in found)))
+
+
+def _shape_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Return as many normal vectors as there are, with their mean and covariance."""
+    rng = np.random.default_rng(seed)
+    centre = vectors.mean(axis=0)
+    mixed = rng.normal(size=(len(vectors), len(vectors))) @ (vectors - centre)
+    return np.asarray(centre + mixed / np.sqrt(len(vectors)), np.float32)

@@ -1,0 +1,217 @@
+"""Clusters: groups that an algorithm finds without labels, and which class each of them is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
+from sklearn.metrics.cluster import contingency_matrix
+from threadpoolctl import threadpool_limits
+
+from sentigeo.encoder.corpus_vectors import CorpusVectors
+from sentigeo.errors import UserError
+
+STARTS = 10  # initialisations of which K-Means keeps the best
+NOWHERE = -1  # the class of a cluster that no class is left for, and the cluster of noise
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """K-Means clusters, numbered from the largest to the smallest.
+
+    Attributes:
+        centroids: (k, d) their means.
+        members: (n,) cluster of each vector they were found in.
+        inertia: Sum of the squared distances of these vectors from their centroid.
+    """
+
+    centroids: np.ndarray
+    members: np.ndarray
+    inertia: float
+
+    def distances(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the (m, k) distances of (m, d) vectors from the centroids."""
+        return np.asarray(pairwise_distances(vectors, self.centroids))
+
+    def assign(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the (m,) nearest cluster of (m, d) vectors, which may be new."""
+        return np.asarray(self.distances(vectors).argmin(axis=1))
+
+
+@dataclass(frozen=True)
+class NamedClusters:
+    """Clusters of training texts, named after classes, and the test texts that fall into them.
+
+    Attributes:
+        clusters: The clusters.
+        matching: Class of each cluster; -1 for a cluster that no class is left for.
+        names: What to call each cluster, by number.
+        members: (t,) cluster of each test text.
+        answers: (t,) class of that cluster.
+    """
+
+    clusters: Clusters
+    matching: dict[int, int]
+    names: list[str]
+    members: np.ndarray
+    answers: np.ndarray
+
+    @property
+    def by_class(self) -> list[int]:
+        """The clusters in the order of their classes; those without a class come last."""
+        return sorted(
+            self.matching, key=lambda c: (self.matching[c] == NOWHERE, self.matching[c], c)
+        )
+
+
+def cluster_corpus(found: CorpusVectors, k: int = 0) -> dict[str, NamedClusters]:
+    """Cluster the last layer's [CLS] vectors of the training texts, before and after fine-tuning.
+
+    Centroids and their classes come from training texts; test texts go to the nearest centroid.
+
+    Args:
+        found: Texts and vectors.
+        k: Number of clusters; 0 takes as many as there are classes.
+    """
+    corpus = found.corpus
+    train, test, labels = corpus.rows("train"), corpus.rows("test"), corpus.labels_of("train")
+    return {
+        stage: cluster_vectors(own.matrix()[train], own.matrix()[test], labels, corpus.classes, k)
+        for stage, own in found.stages.items()
+    }
+
+
+def cluster_vectors(
+    train: np.ndarray, test: np.ndarray, labels: np.ndarray, classes: Sequence[str], k: int = 0
+) -> NamedClusters:
+    """Cluster the vectors of training texts, and let test texts go to the nearest centroid.
+
+    Args:
+        train: (n, d) vectors of the training texts.
+        test: (t, d) vectors of the test texts.
+        labels: (n,) classes of the training texts, which name the clusters.
+        classes: Names of the classes by number.
+        k: Number of clusters; 0 takes as many as there are classes.
+    """
+    k = k or len(classes)
+    called = {NOWHERE: "no class"} | dict(enumerate(classes))
+    clusters = find_clusters(train, k)
+    matching = match_clusters(labels, clusters.members)
+    names = [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in range(k)]
+    members = clusters.assign(test)
+    return NamedClusters(clusters, matching, names, members, rename_clusters(members, matching))
+
+
+def find_clusters(vectors: np.ndarray, k: int, seed: int = 0, starts: int = STARTS) -> Clusters:
+    """Find clusters with K-Means; the order of the vectors does not matter.
+
+    Args:
+        vectors: (n, d).
+        k: Number of clusters.
+        seed: Random seed of the initialisations.
+        starts: Initialisations; the clusters with the least inertia are kept.
+    """
+    order = sort_rows(vectors, k)
+    with threadpool_limits(1):  # sums of several threads differ in their last digits
+        found = KMeans(k, n_init=starts, random_state=seed).fit(vectors[order])
+    sizes = np.bincount(found.labels_, minlength=k)
+    rank = np.lexsort((found.cluster_centers_[:, 0], -sizes))
+    members = np.empty(len(vectors), np.int64)
+    members[order] = np.argsort(rank)[found.labels_]
+    return Clusters(found.cluster_centers_[rank], members, float(found.inertia_))
+
+
+def compare_starts(vectors: np.ndarray, k: int, seeds: Sequence[int]) -> np.ndarray:
+    """Return the adjusted Rand index of every two runs of K-Means, one initialisation each."""
+    runs = [find_clusters(vectors, k, seed, starts=1).members for seed in seeds]
+    return np.array([adjusted_rand_score(a, b) for a, b in combinations(runs, 2)])
+
+
+def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict[int, np.ndarray]:
+    """Return the rows nearest to the centroid of each cluster, nearest first.
+
+    Args:
+        distances: (n, k) distances from the centroids.
+        members: (n,) cluster of each row.
+        count: How many of a cluster at most.
+    """
+    found = {}
+    for cluster in range(distances.shape[1]):
+        rows = np.flatnonzero(members == cluster)
+        found[cluster] = rows[np.argsort(distances[rows, cluster], kind="stable")[:count]]
+    return found
+
+
+def pick_border(distances: np.ndarray, count: int) -> np.ndarray:
+    """Return the rows whose two nearest centroids are almost equally near, closest call first."""
+    if distances.shape[1] < 2:
+        return np.array([], np.int64)
+    nearest = np.sort(distances, axis=1)
+    return np.argsort(nearest[:, 1] - nearest[:, 0], kind="stable")[:count]
+
+
+def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:
+    """Give each cluster a class, and no class to two clusters, so that most rows agree.
+
+    Args:
+        labels: (n,) class numbers.
+        clusters: (n,) cluster numbers; -1 is noise, which is no cluster.
+
+    Returns:
+        Class of each cluster; -1 for a cluster that no class is left for.
+    """
+    classes, groups = np.asarray(labels), np.asarray(clusters)
+    if classes.shape != groups.shape or classes.ndim != 1 or not len(classes):
+        raise UserError(
+            f"Labels and clusters must be two lists of one length, not of {classes.shape} and "
+            f"{groups.shape}."
+        )
+    inside = groups != NOWHERE
+    names, own = np.unique(classes[inside]), np.unique(groups[inside])
+    matching = dict.fromkeys(own.tolist(), NOWHERE)
+    if matching:
+        table = contingency_matrix(classes[inside], groups[inside])
+        rows, columns = linear_sum_assignment(table, maximize=True)
+        matching |= dict(zip(own[columns].tolist(), names[rows].tolist(), strict=True))
+    return matching
+
+
+def align_clusters(labels: ArrayLike, clusters: ArrayLike) -> np.ndarray:
+    """Rename clusters after the classes that they agree with best, by optimal assignment.
+
+    Args:
+        labels: (n,) class numbers.
+        clusters: (n,) cluster numbers; any numbers, as many as there are.
+
+    Returns:
+        (n,) class of each row's cluster; -1 where more clusters than classes left one without, and
+        in noise.
+    """
+    return rename_clusters(clusters, match_clusters(labels, clusters))
+
+
+def rename_clusters(clusters: ArrayLike, matching: dict[int, int]) -> np.ndarray:
+    """Return the (n,) class of each row's cluster under a matching that may come from other rows.
+
+    A cluster that the matching does not know is of no class: -1.
+    """
+    return np.array([matching.get(c, NOWHERE) for c in np.asarray(clusters).tolist()], np.int64)
+
+
+def sort_rows(vectors: np.ndarray, k: int) -> np.ndarray:
+    """Return an order of the rows that does not depend on theirs; refuse what has no k clusters."""
+    if vectors.ndim != 2 or not vectors.size:
+        raise UserError("There are no vectors to cluster.")
+    if not np.isfinite(vectors).all():
+        raise UserError("The vectors hold values that are not numbers.")
+    different, places = np.unique(vectors, axis=0, return_inverse=True)
+    if not 1 <= k <= len(different):
+        raise UserError(
+            f"k = {k} clusters are not possible: there are {len(different)} different vectors, so "
+            f"choose k from 1 to {len(different)}."
+        )
+    return np.argsort(places.ravel(), kind="stable")

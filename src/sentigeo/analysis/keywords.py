@@ -1,0 +1,267 @@
+"""Keywords: the words that characterise a cluster."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from sentigeo.errors import UserError
+
+PRIOR = 1000.0  # uses that the prior of the log-odds is worth
+# Words with their apostrophes ("don't" is one word) and with the vowel signs of other scripts.
+MARKS = "".join(
+    chr(code) for code in range(0x300, 0x11000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
+)
+_LETTER = rf"[^\W\d_][{MARKS}]*"
+_WORD = re.compile(rf"(?:{_LETTER})+(?:'(?:{_LETTER})+)*")
+_BREAK = re.compile(r"[.,;:!?()\[\]\"\u201c\u201d\u2026]+|--+|\s-\s")
+# Of the usual stop words these turn an opinion round, or are one.
+_MEANINGFUL = {
+    "no", "nor", "not", "never", "none", "nothing", "neither", "nobody", "noone", "nowhere",
+    "cannot", "cant", "couldnt", "hasnt", "without",
+    "empty", "enough", "interest", "serious", "sincere", "top", "well",
+}  # fmt: skip
+_STOP_WORDS = ENGLISH_STOP_WORDS - _MEANINGFUL
+_ENDINGS = {"s", "m", "re", "ve", "ll", "d"}  # of "it's", "i'm", "they're", "we've", "he'll", "i'd"
+SMOOTHING = 0.5  # texts added to every count
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How often n texts use v terms.
+
+    Attributes:
+        names: The terms in alphabetical order.
+        counts: (n, v).
+    """
+
+    names: list[str]
+    counts: csr_matrix
+
+    @property
+    def presence(self) -> csr_matrix:
+        """(n, v) ones where a text uses a term, however often."""
+        return (self.counts > 0).astype(np.int64)
+
+    def sum_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
+        """Return the (k, v) uses of each term in the texts of each cluster."""
+        return _sum_rows(self.counts, members, k)
+
+    def texts_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
+        """Return the (k, v) texts of each cluster that use each term.
+
+        A name that one review repeats twenty times says no more than one that it uses once.
+        """
+        return _sum_rows(self.presence, members, k)
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, contractions whole."""
+    plain = unicodedata.normalize("NFC", text).lower().replace("\u2019", "'")
+    return _WORD.findall(plain)
+
+
+def is_stop_word(word: str) -> bool:
+    """Tell whether a word says nothing by itself: nor do contractions and single letters."""
+    stem, _, ending = word.partition("'")
+    return len(word) < 2 or word in _STOP_WORDS or (stem in _STOP_WORDS and ending in _ENDINGS)
+
+
+def split_terms(text: str) -> list[str]:
+    """Return the words of a text that are no stop words, and the pairs of them side by side.
+
+    Two words are a pair if neither a stop word nor a mark stands between them.
+    """
+    terms = []
+    for phrase in _BREAK.split(text):
+        words = [None if is_stop_word(word) else word for word in split_words(phrase)]
+        terms += [word for word in words if word]
+        terms += [f"{first} {second}" for first, second in pairwise(words) if first and second]
+    return terms
+
+
+def strip_text(text: str) -> str:
+    """Return the words of a text in lower case, without stop words, marks and numbers."""
+    return " ".join(word for word in split_words(text) if not is_stop_word(word))
+
+
+def least_texts(texts: int) -> int:
+    """Return how many of so many texts must use a term for it to count: from 2 to 10."""
+    return min(10, max(2, texts // 20))
+
+
+def share_a_term(texts: Iterable[str], least: int) -> bool:
+    """Tell whether so many texts use the same term, as they do where words are written apart."""
+    used: Counter[str] = Counter()
+    for text in texts:
+        terms = set(split_terms(text))
+        used.update(terms)
+        if any(used[term] >= least for term in terms):
+            return True
+    return False
+
+
+def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
+    """Count words and pairs of words.
+
+    Args:
+        texts: n texts.
+        least: Texts that must use a term for it to count.
+        names: Count these terms instead of all that there are.
+    """
+    vocabulary = None if names is None else sorted(set(names))
+    counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
+    try:
+        counts = counter.fit_transform(texts)
+    except ValueError:
+        raise UserError(
+            f"There are no keywords: no word but stop words is used by {least} texts or more."
+        ) from None
+    return Terms(counter.get_feature_names_out().tolist(), csr_matrix(counts))
+
+
+def class_tfidf(table: np.ndarray) -> np.ndarray:
+    """Return the (k, v) class-based TF-IDF of terms: frequent here, and rare over all clusters.
+
+    The term's share of the cluster's words, times log(1 + a / f), where a is the mean number of
+    words of a cluster and f the uses of the term in all of them (Grootendorst, 2022).
+
+    Args:
+        table: (k, v) uses of each term in each cluster.
+    """
+    sizes = table.sum(axis=1, keepdims=True)
+    shares = table / np.maximum(sizes, 1)
+    return np.asarray(shares * np.log1p(sizes.mean() / np.maximum(table.sum(axis=0), 1)))
+
+
+def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
+    """Return the (k, v) z-scores of each term's log-odds in a cluster against all others.
+
+    With an informative Dirichlet prior: every cluster is first taken to use words as all clusters
+    together do, and rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
+
+    Args:
+        table: (k, v) uses of each term in each cluster.
+        prior: Uses that the prior is worth.
+    """
+    table = table.astype(np.float64)
+    total = table.sum(axis=0)
+    guess = prior * total / max(total.sum(), 1)
+    own, others = table + guess, total - table + guess
+    odds = [np.log(part / (part.sum(axis=1, keepdims=True) - part)) for part in (own, others)]
+    return np.asarray((odds[0] - odds[1]) / np.sqrt(1 / own + 1 / others))
+
+
+def keep_best(scores: np.ndarray) -> np.ndarray:
+    """Leave a term's score only in the cluster where it is highest; elsewhere it is minus infinity.
+
+    So no term can be a keyword of two clusters.
+    """
+    best = scores.argmax(axis=0) == np.arange(len(scores))[:, None]
+    return np.where(best, scores, -np.inf)
+
+
+def lead_over_others(scores: np.ndarray) -> np.ndarray:
+    """Return by how much a term's score in a cluster surpasses its best score in any other.
+
+    Of two clusters at most one is in the lead, so words that are frequent in both drop out.
+    """
+    if len(scores) < 2:
+        return scores
+    ranked = np.sort(scores, axis=0)
+    return np.asarray(scores - np.where(scores == ranked[-1], ranked[-2], ranked[-1]))
+
+
+def top_terms(scores: np.ndarray, names: Sequence[str], count: int) -> pd.DataFrame:
+    """List the terms with the highest positive scores of each cluster.
+
+    Returns:
+        Columns `cluster`, `term`, `score`, best first; equal scores in the order of the names.
+    """
+    rows = [
+        {"cluster": cluster, "term": names[place], "score": float(own[place])}
+        for cluster, own in enumerate(scores)
+        for place in np.argsort(-own, kind="stable")[:count]
+        if own[place] > 0
+    ]
+    return pd.DataFrame(rows, columns=["cluster", "term", "score"])
+
+
+def shared_terms(top: pd.DataFrame) -> float:
+    """Return the share of listed terms that stand in the lists of several clusters."""
+    lists = top.groupby("term")["cluster"].nunique()
+    return float((lists > 1).mean()) if len(lists) else float("nan")
+
+
+def _sum_rows(counts: csr_matrix, members: np.ndarray, k: int) -> np.ndarray:
+    inside = csr_matrix((members == np.arange(k)[:, None]).astype(np.int64))
+    return np.asarray((inside @ counts).todense())
+
+
+@dataclass(frozen=True)
+class Leans:
+    """How strongly terms lean to each class.
+
+    Attributes:
+        names: The terms.
+        table: (classes, t) log-odds of using a term in texts of a class against all others.
+    """
+
+    names: list[str]
+    table: np.ndarray
+
+    def of(self, terms: Sequence[str], classes: np.ndarray) -> np.ndarray:
+        """Return the (m,) lean of each of m terms to a class each; above 0 it leans that way."""
+        places = {name: place for place, name in enumerate(self.names)}
+        return np.asarray(self.table[classes, [places[term] for term in terms]])
+
+
+def measure_leans(
+    texts: Sequence[str], labels: np.ndarray, classes: int, terms: Sequence[str]
+) -> Leans:
+    """Measure how strongly terms lean to each class.
+
+    Args:
+        texts: n texts.
+        labels: (n,) their classes.
+        classes: How many classes there are.
+        terms: The terms to look up.
+    """
+    if not len(terms):
+        raise UserError("There are no keywords to look up.")
+    found = count_terms(texts, 1, terms)
+    used = found.texts_by_cluster(labels, classes)  # (classes, t)
+    sizes = np.bincount(labels, minlength=classes)[:, None]
+    others, other_sizes = used.sum(axis=0) - used, sizes.sum() - sizes
+    inside, outside = (
+        np.log((count + SMOOTHING) / (size - count + SMOOTHING))
+        for count, size in ((used, sizes), (others, other_sizes))
+    )
+    return Leans(found.names, inside - outside)
+
+
+def permute_leans(leans: Leans, keywords: pd.DataFrame, deals: int) -> tuple[float, np.ndarray]:
+    """Test whether keywords lean to the classes of their clusters, by dealing them out anew.
+
+    Args:
+        leans: How the terms lean.
+        keywords: Columns `term` and `label`, the class of its cluster.
+        deals: How often the terms are dealt to the clusters at random.
+
+    Returns:
+        The two-sided p-value, and the (deals,) mean leans of terms that were dealt.
+    """
+    terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
+    found = leans.of(terms, classes).mean()
+    rng = np.random.default_rng(0)
+    dealt = np.array([leans.of(terms, rng.permutation(classes)).mean() for _ in range(deals)])
+    centre = dealt.mean()
+    far = np.abs(dealt - centre) >= abs(found - centre) - 1e-12
+    return float((1 + far.sum()) / (1 + deals)), dealt

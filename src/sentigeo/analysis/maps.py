@@ -1,0 +1,273 @@
+"""Maps: vectors drawn in two dimensions, and how far a map can be trusted.
+
+A map is fitted on some vectors only; others are placed into it afterwards, so that what is read off
+the map about them was not drawn with their help.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
+
+from sentigeo.cache import Store, package_versions
+from sentigeo.code_hash import hash_code
+from sentigeo.cores import run_in_processes
+from sentigeo.errors import UserError
+from sentigeo.files import hash_array, load_array, save_arrays
+
+NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
+NOTHING = np.empty((0, 2), np.float32)  # where no vectors are to be placed
+
+
+@dataclass(frozen=True)
+class Map:
+    """Points in the plane.
+
+    Attributes:
+        method: `pca`, `tsne` or `umap`.
+        seed: Random seed it was drawn with.
+        fitted: (n, 2) the vectors that the map was fitted on.
+        placed: (m, 2) held-out vectors, placed into the finished map.
+    """
+
+    method: str
+    seed: int
+    fitted: np.ndarray
+    placed: np.ndarray
+
+
+def draw_maps(
+    fitted: np.ndarray,
+    placed: np.ndarray,
+    wanted: Sequence[tuple[str, int]],
+    perplexity: float,
+) -> Iterator[Map]:
+    """Draw several maps of the same vectors, one per core at a time; they come in order.
+
+    Args:
+        fitted: (n, d) vectors to fit on.
+        placed: (m, d) vectors to place into the finished maps.
+        wanted: Method and seed of each map.
+        perplexity: How many neighbours t-SNE takes into account.
+    """
+    _check(fitted, placed, perplexity)
+    if "umap" in [method for method, _ in wanted] and len(fitted) <= NEIGHBOURS:
+        raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
+    jobs = [(fitted, placed, method, seed, perplexity) for method, seed in wanted]
+    return run_in_processes(draw_map, jobs, "drawing maps")
+
+
+def load_maps(
+    store: Store,
+    fitted: np.ndarray,
+    placed: np.ndarray,
+    wanted: Sequence[tuple[str, int]],
+    perplexity: float,
+) -> list[Map]:
+    """Return maps from the store; draw those of these vectors that are not there yet."""
+    base = {
+        "vectors": [hash_array(fitted), hash_array(placed)],
+        "code": hash_code(__name__),
+        "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
+    }
+    keys = {
+        (method, seed): base
+        | {"method": method, "seed": seed}
+        | ({"perplexity": perplexity} if method == "tsne" else {})
+        for method, seed in wanted
+    }
+    missing = [one for one in wanted if not store.find("maps", keys[one])]
+    drawn = draw_maps(fitted, placed, missing, perplexity) if missing else iter(())
+    for one, new in zip(missing, drawn, strict=True):
+        arrays = {"fitted": new.fitted, "placed": new.placed}
+        store.put("maps", keys[one], partial(save_arrays, arrays=arrays))
+    places = {one: store.place("maps", keys[one]) for one in wanted}
+    return [
+        Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy"))
+        for one, place in places.items()
+    ]
+
+
+def draw_map(
+    fitted: np.ndarray, placed: np.ndarray, method: str, seed: int, perplexity: float
+) -> Map:
+    """Draw one map with one thread, so that the same seed gives the same map; see `draw_maps`."""
+    draw = {"pca": _pca, "tsne": _tsne, "umap": _umap}[method]
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")  # what matters of them was checked before
+        own, others = draw(fitted, placed, seed, perplexity)
+    return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
+
+
+def _pca(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    pca = PCA(2, svd_solver="covariance_eigh").fit(fitted)
+    return pca.transform(fitted), pca.transform(placed) if len(placed) else NOTHING
+
+
+def _tsne(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    from openTSNE import TSNE  # slow to import, and only needed here
+
+    # A theta of 0.5 takes half as long again, and its maps are no more faithful.
+    tsne = TSNE(
+        perplexity=perplexity, random_state=seed, n_jobs=1, neighbors="exact",
+        negative_gradient_method="bh", theta=0.7,
+    ).fit(fitted)  # fmt: skip
+    near = min(5, perplexity)
+    return tsne, tsne.transform(placed, perplexity=near) if len(placed) else NOTHING
+
+
+def _umap(
+    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    from umap import UMAP  # slow to import, and only needed here
+
+    # Exact distances: the approximate search compiles for minutes before it begins.
+    umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
+    own = umap.fit_transform(pairwise_distances(fitted))
+    return own, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NOTHING
+
+
+def some_rows(count: int, most: int) -> np.ndarray:
+    """Return all rows, or as many as allowed, drawn at random, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:most])
+
+
+def largest_perplexity(points: int) -> int:
+    """Return the largest perplexity that a map of so many points allows."""
+    return (points - 1) // 3
+
+
+def explained_variance(vectors: np.ndarray) -> np.ndarray:
+    """Return the share of the variance that each principal component explains, exactly."""
+    _check_vectors(vectors)
+    return np.asarray(PCA(svd_solver="covariance_eigh").fit(vectors).explained_variance_ratio_)
+
+
+def faithfulness(
+    vectors: np.ndarray, flat: np.ndarray, neighbours: int = NEIGHBOURS
+) -> dict[str, float]:
+    """Measure how well a map keeps neighbourhoods.
+
+    Args:
+        vectors: (n, d) the full space.
+        flat: (n, 2) the same points on a map.
+        neighbours: Size of a neighbourhood; at most half of the points.
+
+    Returns:
+        `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
+        point's nearest neighbours in the full space that are its nearest on the map too.
+    """
+    neighbours = min(neighbours, (len(vectors) - 1) // 2)
+    return {
+        "trustworthiness": float(trustworthiness(vectors, flat, n_neighbors=neighbours)),
+        "overlap": neighbour_overlap(vectors, flat, neighbours),
+    }
+
+
+def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Measure the faithfulness of maps, over the seeds of each method.
+
+    Args:
+        maps: Maps by time, such as before and after.
+        vectors: (n, d) vectors that the maps were fitted on, by time.
+
+    Returns:
+        Columns `time`, `method`, `measure`, `value` (mean over seeds), `low`, `high` (range over
+        seeds), `seeds`.
+    """
+    rows = [
+        {"time": time, "method": own.method} | faithfulness(vectors[time], own.fitted)
+        for time, drawn in maps.items()
+        for own in drawn
+    ]
+    found = pd.DataFrame(rows).melt(["time", "method"], var_name="measure")
+    groups = found.groupby(["time", "method", "measure"], sort=False)["value"]
+    return groups.agg(value="mean", low="min", high="max", seeds="size").reset_index()
+
+
+def neighbour_overlap(first: np.ndarray, second: np.ndarray, neighbours: int) -> float:
+    """Return the mean share of nearest neighbours that points have in common in two spaces."""
+    near = [
+        NearestNeighbors(n_neighbors=neighbours).fit(space).kneighbors(return_distance=False)
+        for space in (first, second)
+    ]
+    shared = [len(np.intersect1d(a, b)) for a, b in zip(*near, strict=True)]
+    return float(np.mean(shared) / neighbours)
+
+
+def _check(fitted: np.ndarray, placed: np.ndarray, perplexity: float) -> None:
+    """Refuse what no map can be drawn of."""
+    _check_vectors(fitted)
+    if not np.isfinite(placed).all():
+        raise UserError("The vectors to be placed hold values that are not numbers.")
+    most = largest_perplexity(len(fitted))
+    if not 1 <= perplexity <= most:
+        raise UserError(
+            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
+            f"one from 1 to {most}."
+        )
+
+
+def _check_vectors(vectors: np.ndarray) -> None:
+    if not np.isfinite(vectors).all():
+        raise UserError("The vectors hold values that are not numbers.")
+    if len(vectors) < 2 or np.ptp(vectors, axis=0).max() == 0:
+        raise UserError("There is nothing to map: at least two different vectors are needed.")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """An axis through two means.
+
+    Attributes:
+        middle: (d,) the point half-way between them.
+        axis: (d,) scaled so that the means lie at -1 and +1.
+    """
+
+    middle: np.ndarray
+    axis: np.ndarray
+
+    def place(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the (n,) positions of (n, d) vectors along the axis."""
+        return np.asarray((vectors - self.middle) @ self.axis)
+
+
+def class_direction(vectors: np.ndarray, labels: np.ndarray) -> Direction:
+    """Return the direction from the mean of class 0 to the mean of class 1.
+
+    Args:
+        vectors: (n, d).
+        labels: (n,) zeros and ones.
+    """
+    if set(np.unique(labels)) != {0, 1}:
+        raise UserError("A direction between classes needs vectors of exactly two classes.")
+    return direction_between(*(vectors[labels == number].mean(axis=0) for number in (0, 1)))
+
+
+def direction_between(low: np.ndarray, high: np.ndarray) -> Direction:
+    """Return the direction from one (d,) mean to another."""
+    half = (high - low) / 2
+    length = float(half @ half)
+    if not length > 0:
+        raise UserError("The means are the same: there is no direction between them.")
+    return Direction((low + high) / 2, half / length)
+
+
+def fisher_ratio(positions: np.ndarray, labels: np.ndarray) -> float:
+    """Return the squared gap of two class means over the sum of the classes' variances."""
+    low, high = positions[labels == 0], positions[labels == 1]
+    return float((high.mean() - low.mean()) ** 2 / (high.var(ddof=1) + low.var(ddof=1)))

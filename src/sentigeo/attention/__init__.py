@@ -1,0 +1,1 @@
+"""Attention: weights by word, what heads do, and what a decision depends on."""

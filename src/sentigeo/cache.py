@@ -1,0 +1,159 @@
+"""Cached results: addressed by what they depend on, written atomically, verified on read."""
+
+import errno
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from sentigeo.errors import CacheNotice, UserError
+from sentigeo.files import hash_json, load_array, save_arrays, write_text
+
+Arrays = dict[str, np.ndarray]
+ENTRY = "entry.json"
+
+
+class Store:
+    """A folder of cached results.
+
+    An entry is a folder named after the SHA-256 of its key. It holds the result's files and
+    `entry.json` with the key and every file's checksum. Nothing is ever unpickled.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def arrays(
+        self, kind: str, key: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> Arrays:
+        """Return the arrays stored under a key; compute and store them if need be.
+
+        Args:
+            kind: What the arrays are, in a word; the sub-folder they live in.
+            key: Everything the arrays depend on, as JSON values.
+            compute: Makes the arrays.
+
+        Returns:
+            Read-only arrays by name, memory-mapped.
+        """
+        folder = self.folder(kind, key, lambda part: save_arrays(part, compute()))
+        return {path.stem: load_array(path) for path in sorted(folder.glob("*.npy"))}
+
+    def folder(
+        self,
+        kind: str,
+        key: Mapping[str, Any],
+        fill: Callable[[Path], None],
+        rests_on: Sequence[Path] = (),
+    ) -> Path:
+        """Return the folder stored under a key; have it filled and stored if need be.
+
+        Args:
+            kind: What the folder holds, in a word; the sub-folder it lives in.
+            key: Everything its files depend on, as JSON values.
+            fill: Writes the files into the empty folder it is given.
+            rests_on: Other entries of this store, without which this one is of no use.
+        """
+        return self.find(kind, key) or self.put(kind, key, fill, rests_on)
+
+    def find(self, kind: str, key: Mapping[str, Any]) -> Path | None:
+        """Return the folder stored under a key, if there is one; a damaged one is removed."""
+        folder = self.place(kind, key)
+        if not folder.is_dir():
+            return None
+        if is_whole(folder):
+            return folder
+        warnings.warn(
+            f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again.",
+            CacheNotice,
+            stacklevel=3,
+        )
+        shutil.rmtree(folder, ignore_errors=True)  # another process may be at it too
+        return None
+
+    def put(
+        self,
+        kind: str,
+        key: Mapping[str, Any],
+        fill: Callable[[Path], None],
+        rests_on: Sequence[Path] = (),
+    ) -> Path:
+        """Have a folder filled and store it under a key; arguments as for `folder`."""
+        folder = self.place(kind, key)
+        others = [str(other.relative_to(self.root)) for other in rests_on]
+        _write_entry(folder, {"key": key, "rests_on": others}, fill)
+        return folder
+
+    def place(self, kind: str, key: Mapping[str, Any]) -> Path:
+        """Return where the entry of a key is, or will be."""
+        return self.root / kind / hash_json(key)
+
+
+def package_versions(*packages: str) -> dict[str, str]:
+    """Return the installed versions of packages that make a result."""
+    return {name: version(name) for name in packages}
+
+
+def _write_entry(folder: Path, facts: dict[str, Any], fill: Callable[[Path], None]) -> None:
+    part = folder.with_name(f".part-{token_hex(8)}-{folder.name[:8]}")
+    try:
+        _sweep(folder.parent)
+        part.mkdir(parents=True)
+        fill(part)
+        files = {path.name: _checksum(path) for path in sorted(part.iterdir())}
+        write_text(part / ENTRY, json.dumps(facts | {"files": files}, indent=1))
+        _move(part, folder)
+    except OSError as error:
+        raise UserError(f"Cannot write to the cache folder {folder.parent}: {error}.") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _move(part: Path, folder: Path) -> None:
+    """Put a finished entry in its place; another process may have finished the same one first."""
+    try:
+        part.rename(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # its copy is as good
+            raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left half-written more than a day ago."""
+    for part in folder.glob(".part-*"):
+        with suppress(FileNotFoundError):  # finished or swept by another process meanwhile
+            if time.time() - part.stat().st_mtime > 86_400:
+                shutil.rmtree(part, ignore_errors=True)
+
+
+def is_whole(folder: Path) -> bool:
+    """Tell whether every byte of an entry is as it was written.
+
+    An entry that cannot be read for another reason, such as its permissions, is left alone.
+    """
+    try:
+        entry = json.loads((folder / ENTRY).read_text("utf-8"))
+        own = all(_checksum(folder / name) == digest for name, digest in entry["files"].items())
+        return own and all(is_whole(folder.parents[1] / name) for name in entry["rests_on"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    except OSError as error:
+        raise UserError(f"Cannot read the cache folder {folder}: {error}.") from None
+
+
+def _checksum(path: Path) -> str:
+    """Return a fast checksum, which finds damage; it is no proof of origin."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,65 @@
+"""The cores of this machine: the one place that decides how many processes and threads work."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from threadpoolctl import threadpool_limits
+
+from sentigeo.errors import UserError
+from sentigeo.progress import track
+
+MOST_PROCESSES = 4  # at the same time; each may need a gigabyte or two
+# What libraries take the number of their threads from.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+)  # fmt: skip
+
+
+def count_processes() -> int:
+    """Return how many processes may work at the same time."""
+    return min(MOST_PROCESSES, cpu_count())
+
+
+def run_in_processes(
+    function: Callable[..., Any],
+    jobs: Sequence[tuple[Any, ...]],
+    name: str,
+    weights: Sequence[int] | None = None,
+) -> Iterator[Any]:
+    """Call a function with the arguments of each job, one thread each; results come in order.
+
+    However many jobs are left, each has one thread, so that a run that was stopped ends with the
+    same numbers. Where there is one core only, nothing but this process works.
+
+    Args:
+        function: Defined at the top of a module, so that other processes can import it.
+        jobs: Arguments of each call.
+        name: What is being done, for the progress display.
+        weights: How much work each job is.
+
+    Raises:
+        UserError: A process was killed.
+    """
+    calls = (delayed(function)(*job) for job in jobs)
+    if count_processes() == 1:
+        with threadpool_limits(1):
+            yield from (function(*jobs[place]) for place in track(range(len(jobs)), name, weights))
+        return
+    with parallel_config("loky", n_jobs=count_processes(), inner_max_num_threads=1):
+        results = iter(Parallel(return_as="generator", batch_size=1)(calls))
+    try:
+        for _ in track(range(len(jobs)), name, weights):
+            yield next(results)
+    except TerminatedWorkerError:
+        raise UserError("A process at work was killed, perhaps out of memory.") from None
+
+
+def run_in_threads(
+    function: Callable[..., Any], jobs: Iterable[Any], threads: int
+) -> Iterator[Any]:
+    """Call a function with each job in several threads of this process; results come in order."""
+    calls = (delayed(function)(job) for job in jobs)
+    return iter(Parallel(threads, backend="threading", return_as="generator", batch_size=1)(calls))

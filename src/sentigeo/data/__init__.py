@@ -1,0 +1,1 @@
+"""Texts in: files, the draw, the test pool, handcrafted texts, the corpus."""

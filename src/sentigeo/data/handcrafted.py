@@ -1,0 +1,90 @@
+"""The handcrafted texts: contrastive training samples, challenge pairs and word senses."""
+
+from difflib import SequenceMatcher
+
+import pandas as pd
+
+from sentigeo.data.tables import read_table
+from sentigeo.errors import UserError
+from sentigeo.paths import DATA
+from sentigeo.profile import ENGLISH
+
+CONTRASTIVE_FILE = DATA / "contrastive_train.csv"
+CHALLENGE_FILE = DATA / "challenge_pairs.csv"
+SENSES_FILE = DATA / "word_senses.csv"
+HANDCRAFTED_CLASSES = ["negative", "positive"]  # the only classes the handcrafted texts speak of
+
+
+def why_unfit(classes: list[str], language: str) -> str:
+    """Say why the handcrafted reviews are of no use for some classes in a language, if so."""
+    if language != ENGLISH:
+        return f"they are English, and the language of the reviews is '{language}'"
+    if classes != HANDCRAFTED_CLASSES:
+        return f"they are {' or '.join(HANDCRAFTED_CLASSES)}; the classes are {', '.join(classes)}"
+    return ""
+
+
+def load_contrastive() -> pd.DataFrame:
+    """Return the contrastive training samples, the eight core samples first.
+
+    Returns:
+        Columns `id`, `text`, `label` (0 or 1), `phenomenon`, `core` (one of the eight).
+    """
+    samples = read_table(CONTRASTIVE_FILE).astype({"label": int})
+    samples["core"] = samples["core"] == "1"
+    return samples
+
+
+def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
+    """Return the first `dose` samples, half of them positive.
+
+    Doses are nested: the 8 core samples are part of the 32, these of the 128.
+    """
+    if dose > len(samples) or dose % 2:
+        raise UserError(
+            f"A dose of {dose} contrastive samples is not possible: it must be an even number up "
+            f"to {len(samples)}."
+        )
+    return samples.head(dose)
+
+
+def load_challenge() -> pd.DataFrame:
+    """Return the challenge set: minimal pairs that differ in a few words and in their label.
+
+    Returns:
+        Columns `id`, `pair`, `text`, `label` (0 or 1), `phenomenon`; two rows a pair.
+    """
+    pairs = read_table(CHALLENGE_FILE).astype({"label": int})
+    pairs.insert(0, "id", pairs["pair"] + pairs["label"].map({0: "-", 1: "+"}))
+    return pairs
+
+
+def load_senses() -> pd.DataFrame:
+    """Return sentences that use an ambiguous word once, each in one of its senses.
+
+    Returns:
+        Columns `word`, `sense`, `text`.
+    """
+    return read_table(SENSES_FILE)
+
+
+def show_pairs(challenge: pd.DataFrame) -> pd.DataFrame:
+    """Write each pair as one text, its differences as `{negative | positive}`.
+
+    Returns:
+        Columns `pair`, `phenomenon`, `text`; one row a pair.
+    """
+    rows = []
+    for pair, sides in challenge.sort_values("label", kind="stable").groupby("pair", sort=False):
+        negative, positive = (text.split() for text in sides["text"])
+        rows.append((pair, sides["phenomenon"].iloc[0], _merge(negative, positive)))
+    return pd.DataFrame(rows, columns=["pair", "phenomenon", "text"])
+
+
+def _merge(negative: list[str], positive: list[str]) -> str:
+    parts = []
+    matcher = SequenceMatcher(None, negative, positive, autojunk=False)
+    for kind, i, j, k, m in matcher.get_opcodes():
+        left, right = " ".join(negative[i:j]), " ".join(positive[k:m])
+        parts.append(left if kind == "equal" else f"{{{left or '-'} | {right or '-'}}}")
+    return " ".join(parts)

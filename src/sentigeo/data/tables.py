@@ -1,0 +1,242 @@
+"""Read a table of texts from a file, with errors that name file, column and row."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sentigeo.errors import UserError
+from sentigeo.text import repair
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV, TSV, JSON, JSONL, Parquet or plain text file.
+
+    CSV and TSV cells stay text, so that "NA" or "123" is not taken for something else. Plain text
+    has one text a line. JSON can be a list of objects, a list of texts, an object of either, or
+    lists by name; where all this stands in a part of a larger object, the part with most entries is
+    read. Objects within rows become columns such as `review.text`.
+
+    Returns:
+        One row a text. Texts without a name are in the column `text`, the names of an object's
+        entries in `key`; `attrs["part"]` names the part that was read of a larger object.
+
+    Raises:
+        UserError: The file is missing, of an unknown kind, malformed, empty or not UTF-8.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        known = ", ".join(FILE_ENDINGS)
+        raise UserError(f"{path} has the ending {path.suffix!r}; files can end in {known}.")
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    if not path.stat().st_size:
+        raise UserError(f"{path} is empty.")
+    try:
+        table = reader(path)
+    except UnicodeDecodeError:
+        line = _undecodable_line(path.read_bytes())
+        raise UserError(f"{path} is not UTF-8 text: see line {line}; save it as UTF-8.") from None
+    except RecursionError:
+        raise UserError(f"{path} cannot be read: it is nested too deeply.") from None
+    except (ValueError, OSError) as error:
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise UserError(f"{path} cannot be read: {reason.rstrip('.')}.") from None
+    if table.empty:
+        raise UserError(f"{path} holds no rows.")
+    return table
+
+
+def text_and_label(
+    table: pd.DataFrame, text_column: str, label_column: str, where: str
+) -> pd.DataFrame:
+    """Return columns `text` (str) and `label` (str) of a table, every row checked.
+
+    Args:
+        table: One row a text.
+        text_column: Name of the column that holds the text.
+        label_column: Name of the column that holds the label.
+        where: What to call the table in an error.
+
+    Raises:
+        UserError: A column is missing; a text is empty or not text; a label is missing.
+    """
+    for column in (text_column, label_column):
+        if column not in table.columns:
+            found = ", ".join(str(name) for name in table.columns)
+            raise UserError(f"{where} has no column '{column}'; its columns are {found}.")
+    texts, labels = table[text_column], table[label_column]
+    blank = [not isinstance(text, str) or not text.strip() for text in texts]
+    refuse_rows(blank, f"{where}, column '{text_column}': empty or not text in")
+    names = label_names(labels)
+    refuse_rows([name == "" for name in names], f"{where}, column '{label_column}': no label in")
+    return pd.DataFrame({"text": texts.to_list(), "label": names})
+
+
+def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
+    """Raise an error that names the first bad rows, if there are any."""
+    rows = [number for number, is_bad in enumerate(bad, start=1) if is_bad]
+    if rows:
+        shown = ", ".join(str(row) for row in rows[:5])
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        raise UserError(f"{complaint} row {shown}{more} (counted from 1 without a header).")
+
+
+def label_names(labels: Iterable[object]) -> list[str]:
+    """Name label values: `1`, `1.0` and `"1"` are one label, missing values have no name."""
+    return [_label_name(label) for label in labels]
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell is empty: None, NaN, NA or NaT."""
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+
+
+def _label_name(label: object) -> str:
+    if is_missing(label):
+        return ""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return str(label).strip()
+
+
+def _undecodable_line(content: bytes) -> int:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return content[: error.start].count(b"\n") + 1
+    raise ValueError("the content is UTF-8")
+
+
+def _read_delimited(path: Path, separator: str, quoted: bool = True) -> pd.DataFrame:
+    with path.open(encoding="utf-8-sig") as file:
+        names = file.readline()
+    if separator not in names and ";" in names:  # as spreadsheets write it in half of Europe
+        separator = ";"
+    table = pd.read_csv(
+        path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig",
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    )  # fmt: skip
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes what is too much as row names
+        raise UserError(f"{path} has more fields in its rows than names in its first line.")
+    return table
+
+
+def _read_tabbed(path: Path) -> pd.DataFrame:
+    """Read a TSV file; where a quotation mark would swallow the next lines, it is just a mark."""
+    table = _read_delimited(path, "\t")
+    cells = table.to_numpy().ravel()
+    if any(isinstance(cell, str) and "\t" in cell and "\n" in cell for cell in cells):
+        return _read_delimited(path, "\t", quoted=False)
+    return table
+
+
+def _read_text(path: Path) -> pd.DataFrame:
+    lines = path.read_text("utf-8-sig").split("\n")
+    return pd.DataFrame({"text": lines[:-1] if lines[-1] == "" else lines}, dtype=object)
+
+
+def read_json(path: Path) -> pd.DataFrame:
+    """Read a JSON file of any of these shapes; an error names the line or the entry."""
+    try:
+        found = _parse(path.read_text("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    if isinstance(found, dict) and not _has_entries(found):
+        return _read_part(found, path)
+    return _rows_of(found, str(path))
+
+
+def read_json_lines(path: Path) -> pd.DataFrame:
+    """Read a file of one JSON value a line, all texts or all objects."""
+    rows, numbers = [], []
+    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(_parse(line))
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
+        numbers.append(f"line {number}")
+    return _rows_of_one_kind(rows, numbers, str(path))
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON; keys are repaired, because they become the names of columns."""
+    return json.loads(text, object_pairs_hook=lambda pairs: {repair(k): v for k, v in pairs})
+
+
+def _has_entries(found: dict[str, Any]) -> bool:
+    """Tell whether an object is a table: all texts, objects with a common key, or columns."""
+    values = list(found.values())
+    if all(isinstance(value, list) for value in values):
+        cells = [cell for value in values for cell in value]
+        one_length = len({len(value) for value in values}) == 1
+        return one_length and not any(isinstance(cell, dict | list) for cell in cells)
+    if all(isinstance(value, dict) for value in values):
+        return len(values) > 1 and bool(set.intersection(*map(set, values)))
+    return not any(isinstance(value, dict | list) for value in values)
+
+
+def _read_part(found: dict[str, Any], path: Path) -> pd.DataFrame:
+    """Read the part with most entries of an object that is not a table itself."""
+    parts = {name: part for name, part in found.items() if isinstance(part, dict | list) and part}
+    if not parts:
+        raise UserError(f"{path} holds no rows.")
+    name = max(parts, key=lambda name: len(parts[name]))
+    table = _rows_of(parts[name], f"{path}, '{name}'")
+    table.attrs |= {"part": name, "others": [own for own in parts if own != name]}
+    return table
+
+
+def _rows_of(found: Any, where: str) -> pd.DataFrame:
+    """Make a table of a list, of an object's entries, or of lists side by side."""
+    if isinstance(found, list):
+        return _rows_of_one_kind(found, [f"entry {n}" for n in range(1, len(found) + 1)], where)
+    if not isinstance(found, dict):
+        raise UserError(f"{where} holds {_kind(found)} where texts are expected, in a list.")
+    if found and all(isinstance(value, list) for value in found.values()):
+        return pd.DataFrame(found, dtype=object)
+    names = [f"entry '{name}'" for name in found]
+    table = _rows_of_one_kind(list(found.values()), names, where)
+    if "key" not in table:
+        table.insert(0, "key", list(found))
+    return table
+
+
+def _rows_of_one_kind(rows: list[Any], names: list[str], where: str) -> pd.DataFrame:
+    """Make a table of texts or of objects; a missing text is null, and nothing else may be."""
+    first = next((place for place, row in enumerate(rows) if row is not None), None)
+    kind = "a text" if first is None else _kind(rows[first])
+    if first is not None and kind not in ("a text", "an object"):
+        raise UserError(f"{where}, {names[first]}: {kind} where a text or an object is expected.")
+    for row, name in zip(rows, names, strict=True):
+        if _kind(row) != kind and (row is not None or kind == "an object"):
+            raise UserError(f"{where}, {name}: {_kind(row)}, while others are {kind}.")
+    if kind == "a text":
+        return pd.DataFrame({"text": rows}, dtype=object)
+    if any(isinstance(value, dict) for row in rows for value in row.values()):
+        return pd.json_normalize(rows, max_level=1).astype(object)
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _kind(value: Any) -> str:
+    """Say what a JSON value is."""
+    kinds = {str: "a text", dict: "an object", list: "a list", bool: "true or false"}
+    return "null" if value is None else kinds.get(type(value), "a number")
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": lambda path: _read_delimited(path, ","),
+    ".tsv": _read_tabbed,
+    ".json": read_json,
+    ".jsonl": read_json_lines,
+    ".parquet": pd.read_parquet,
+    ".txt": _read_text,
+}
+
+
+FILE_ENDINGS = tuple(_READERS)

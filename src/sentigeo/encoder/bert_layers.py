@@ -1,0 +1,162 @@
+"""The layers of an encoder, evaluated for all tokens or for [CLS] alone, and their pooling.
+
+For BERT-like encoders both give what the layer itself gives, with less work. All tokens: one matrix
+product instead of three yields queries, keys and values. [CLS] alone, where nothing else of a last
+layer is read: not even keys and values are projected, since q'(W_k x) = (W_k'q)'x, and a weighted
+sum of W_v x is W_v applied to the weighted sum of x.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sentigeo.encoder.vectors import Pooling
+from sentigeo.errors import UserError
+
+# Models whose layers are BERT's own; all others are run as they are, without a cached trunk.
+BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert"}
+
+
+def run_layer(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+    """Evaluate a BERT layer, its attention and then its feed-forward half, for all tokens.
+
+    Args:
+        layer: A `BertLayer` or one of the same build.
+        hidden: (b, w, d) input of the layer.
+        mask: (b, w) true where there is a token.
+
+    Returns:
+        (b, w, d) output of the layer.
+    """
+    return feed_forward(layer, attend(layer, hidden, mask))
+
+
+def attend(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+    """Evaluate the attention half of a BERT layer; arguments as for `run_layer`."""
+    attention = layer.attention.self
+    parts = (attention.query, attention.key, attention.value)
+    weight = torch.cat([part.weight for part in parts])
+    bias = torch.cat([part.bias for part in parts])
+    joined = functional.linear(hidden, weight, bias)
+    joined = joined.unflatten(-1, (3, attention.num_attention_heads, -1))
+    query, key, value = joined.permute(2, 0, 3, 1, 4)
+    mixed = functional.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=None if bool(mask.all()) else mask[:, None, None],
+        dropout_p=attention.dropout.p if layer.training else 0.0,
+    )
+    return layer.attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[no-any-return]
+
+
+def feed_forward(layer: Any, attended: Tensor) -> Tensor:
+    """Evaluate the feed-forward half of a BERT layer, which knows each token by itself."""
+    return layer.output(layer.intermediate(attended), attended)  # type: ignore[no-any-return]
+
+
+def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+    """Evaluate a BERT layer for its first token only.
+
+    Args:
+        layer: A `BertLayer` or one of the same build.
+        hidden: (b, w, d) input of the layer.
+        mask: (b, w) true where there is a token.
+
+    Returns:
+        (b, d) output of the layer at the first token.
+    """
+    attention = layer.attention.self
+    heads, size = attention.num_attention_heads, attention.attention_head_size
+    first = hidden[:, 0]
+    query = attention.query(first).view(-1, heads, size) * size**-0.5
+    key = attention.key.weight.view(heads, size, -1)
+    value = attention.value.weight.view(heads, size, -1)
+    scores = torch.einsum("bhs,hsd->bhd", query, key) @ hidden.transpose(1, 2)
+    weights = scores.masked_fill(~mask[:, None], float("-inf")).softmax(dim=-1)
+    weights = functional.dropout(weights, attention.dropout.p, layer.training)
+    mixed = torch.einsum("bhd,hsd->bhs", weights @ hidden, value)
+    mixed = mixed + weights.sum(-1, keepdim=True) * attention.value.bias.view(heads, size)
+    return feed_forward(layer, layer.attention.output(mixed.flatten(1), first))
+
+
+def hidden_states(
+    model: Any, inputs: Tensor, mask: Tensor, start: float, top: float, cls_at_top: bool
+) -> Iterator[tuple[float, Tensor]]:
+    """Yield the hidden states after every half layer, and compute no more than is asked for.
+
+    Args:
+        model: An encoder; if it is not BERT-like, it is run whole, and only whole layers come.
+        inputs: (b, w) token ids, or the (b, w, d) states of layer `start` to go on from.
+        mask: (b, w) true where there is a token.
+        start: 0 for token ids.
+        top: The last layer that is needed.
+        cls_at_top: Whether only the first token of that layer is; the others are left out.
+    """
+    if model.config.model_type not in BERT_LIKE:
+        found = model(inputs, attention_mask=mask.long(), output_hidden_states=True)
+        yield from ((float(number), states) for number, states in enumerate(found.hidden_states))
+        return
+    states = inputs
+    if inputs.ndim == 2:
+        states = model.embeddings(inputs)
+        yield 0.0, states
+    for step in range(int(2 * start), int(2 * top)):
+        layer = model.encoder.layer[step // 2]
+        if cls_at_top and step == 2 * top - 2:
+            yield top, attend_from_cls(layer, states, mask)[:, None]
+            return
+        states = feed_forward(layer, states) if step % 2 else attend(layer, states, mask)
+        yield (step + 1) / 2, states
+
+
+def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """Reduce (b, w, d) hidden states with a (b, w) mask to (b, d) vectors."""
+    if pooling == "cls":
+        return states[:, 0]
+    if pooling == "max":
+        return states.masked_fill(~mask[..., None], float("-inf")).amax(dim=1)
+    weights = mask.to(states.dtype)
+    return torch.einsum("bwd,bw->bd", states, weights) / weights.sum(dim=1, keepdim=True)
+
+
+def encoder_layers(model: Any) -> nn.ModuleList:
+    """Return the transformer layers of a model, whatever its architecture calls them."""
+    count = model.config.num_hidden_layers
+    for module in model.base_model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise UserError(f"The layers of a {model.config.model_type} model cannot be found.")
+
+
+def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:
+    """Evaluate a BERT layer for some of its tokens only, without dropout.
+
+    Args:
+        layer: A `BertLayer` or one of the same build.
+        hidden: (b, w, d) input of the layer.
+        mask: (b, w) true where there is a token.
+        chosen: (b, w) true at m tokens, at least one.
+
+    Returns:
+        (m, d) output of the layer at these tokens, text by text.
+    """
+    attention = layer.attention.self
+    heads, size = attention.num_attention_heads, attention.attention_head_size
+    texts, places = chosen.nonzero(as_tuple=True)
+    order = (chosen.cumsum(dim=1) - 1)[texts, places]
+    own = hidden[texts, places]
+    queries = hidden.new_zeros(len(hidden), int(order.max()) + 1, heads * size)
+    queries[texts, order] = attention.query(own)
+    query, key, value = (
+        part.unflatten(-1, (heads, size)).transpose(1, 2)
+        for part in (queries, attention.key(hidden), attention.value(hidden))
+    )
+    mixed = functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask[:, None, None]
+    )
+    mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
+    return feed_forward(layer, layer.attention.output(mixed, own))

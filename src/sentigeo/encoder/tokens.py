@@ -1,0 +1,179 @@
+"""Texts to token ids, whole, cut or in windows; and rows to batches of similar length."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from sentigeo.errors import UserError
+from sentigeo.text import repair
+
+Truncation = Literal["head", "head+tail"]
+HEAD_SHARE = 0.25  # of the budget, where the middle of a long text is left out
+TOKENIZED_AT_ONCE = 1000  # texts; their ids take much more memory as lists than as an array
+
+
+@dataclass(frozen=True)
+class TokenIds:
+    """The token ids of n texts, end to end.
+
+    Attributes:
+        ids: (t,) token ids, special tokens included.
+        starts: (n + 1,) where each text begins; the last is t.
+        padding: The id that fills up a batch.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    padding: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) tokens of each text."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash over all ids and where texts begin."""
+        digest = hashlib.sha256(self.ids.tobytes())
+        digest.update(self.starts.tobytes())
+        return digest.hexdigest()
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.ids[self.starts[row] : self.starts[row + 1]]
+
+
+def encode_texts(
+    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "head+tail"
+) -> TokenIds:
+    """Tokenize texts once, each cut to a budget.
+
+    A review's verdict tends to stand at its end, so `head+tail` keeps the first quarter of the
+    budget and fills the rest from the end of the text.
+
+    Args:
+        texts: n texts.
+        tokenizer: A fast tokenizer.
+        max_length: Token budget of a text, special tokens included.
+        truncation: What to keep of a text beyond its budget.
+    """
+    before, after, room = _frame(tokenizer, max_length, "max_length")
+    head = int(room * HEAD_SHARE) if truncation == "head+tail" else room
+    rows = (
+        before + (ids if len(ids) <= room else ids[:head] + ids[len(ids) - (room - head) :]) + after
+        for ids in _tokenize(texts, tokenizer)
+    )
+    return _join(rows, tokenizer)
+
+
+def window_texts(
+    texts: Sequence[str], tokenizer: Any, window: int, overlap: int
+) -> tuple[TokenIds, np.ndarray]:
+    """Tokenize texts once, each cut into overlapping windows that together hold all of it.
+
+    Args:
+        texts: n texts.
+        tokenizer: A fast tokenizer.
+        window: Most tokens of a window, its own special tokens included.
+        overlap: Tokens that a window shares with the one before.
+
+    Returns:
+        The token ids of all windows, a row each, and the (windows,) text each belongs to.
+    """
+    before, after, room = _frame(tokenizer, window, "window")
+    if not 0 <= overlap < room:
+        raise UserError(
+            f"The overlap of {overlap} tokens does not fit a window with room for {room}."
+        )
+    owners: list[int] = []
+
+    def rows() -> Iterator[list[int]]:
+        for text, ids in enumerate(_tokenize(texts, tokenizer)):
+            for start in range(0, max(1, len(ids) - overlap), room - overlap):
+                owners.append(text)
+                yield before + ids[start : start + room] + after
+
+    windows = _join(rows(), tokenizer)
+    return windows, np.array(owners, dtype=np.int64)
+
+
+def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
+    """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
+    lengths: list[int] = []
+    for start in range(0, len(texts), TOKENIZED_AT_ONCE):
+        encoded = tokenizer(
+            list(texts[start : start + TOKENIZED_AT_ONCE]),
+            truncation=False, padding=False, verbose=False, return_attention_mask=False,
+        )  # fmt: skip
+        lengths += [len(ids) for ids in encoded["input_ids"]]
+    return np.array(lengths, dtype=np.int32)
+
+
+def token_batches(
+    rows: np.ndarray,
+    lengths: np.ndarray,
+    budget: int,
+    most: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[np.ndarray]:
+    """Group rows of similar length into batches that stay within a token budget.
+
+    Args:
+        rows: Rows to batch.
+        lengths: (n,) tokens of every row of the corpus.
+        budget: Most tokens of a batch, padding included; a longer row is a batch of its own.
+        most: Most rows of a batch.
+        rng: Mixes rows of equal length and the order of the batches; without it both are fixed.
+    """
+    rows = np.asarray(rows) if rng is None else rng.permutation(rows)
+    rows = rows[np.argsort(lengths[rows], kind="stable")]
+    batches, begin = [], 0
+    for end in range(1, len(rows) + 1):
+        size = end + 1 - begin
+        full = end == len(rows) or size * lengths[rows[end]] > budget or (most and size > most)
+        if full:
+            batches.append(rows[begin:end])
+            begin = end
+    return batches if rng is None else [batches[i] for i in rng.permutation(len(batches))]
+
+
+def _frame(tokenizer: Any, length: int, name: str) -> tuple[list[int], list[int], int]:
+    """Return the special tokens before and after a text, and the room that a length leaves it."""
+    if length > tokenizer.model_max_length:
+        raise UserError(
+            f"{name} is {length}, but the encoder reads at most "
+            f"{tokenizer.model_max_length} tokens."
+        )
+    probe = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole = tokenizer("a")["input_ids"]
+    begin = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
+    before, after = whole[:begin], whole[begin + len(probe) :]
+    room = length - len(before) - len(after)
+    if room < 1:
+        raise UserError(f"{name} is {length}, which leaves no room between the special tokens.")
+    return before, after, room
+
+
+def _tokenize(texts: Sequence[str], tokenizer: Any) -> Iterator[list[int]]:
+    """Yield the token ids of each text, without special tokens, nothing cut."""
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"Text {number + 1} is not a text but {text!r}.")
+    for start in range(0, len(texts), TOKENIZED_AT_ONCE):
+        part = [repair(text) for text in texts[start : start + TOKENIZED_AT_ONCE]]
+        yield from tokenizer(
+            part, add_special_tokens=False, truncation=False, padding=False, verbose=False,
+            return_attention_mask=False, return_token_type_ids=False,
+        )["input_ids"]  # fmt: skip
+
+
+def _join(rows: Iterable[list[int]], tokenizer: Any) -> TokenIds:
+    """Lay rows of token ids end to end."""
+    parts = [np.array(row, dtype=np.int32) for row in rows]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    ids = np.concatenate([np.empty(0, np.int32), *parts])
+    return TokenIds(ids, starts, tokenizer.pad_token_id)

@@ -1,0 +1,95 @@
+"""The vectors of texts as extraction leaves them on disk; read without torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sentigeo.cache import is_whole
+from sentigeo.errors import UserError
+from sentigeo.files import load_array
+
+Pooling = Literal["cls", "mean", "max"]
+POOLINGS: tuple[Pooling, ...] = ("cls", "mean", "max")
+Kind = tuple[int, Pooling]  # a layer, and how its token vectors become one
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of n texts, of some layers and poolings.
+
+    Attributes:
+        texts: n.
+        layers: Layers of the encoder; layer 0 is its embeddings.
+        kinds: k layers with their pooling, in the order of the shards' first axis.
+        shards: Folders with `rows.npy` (b,) and `vectors.npy` (k, b, d), float32.
+        below: Where to find the layers that are not among `kinds`: fine-tuning left them alone.
+    """
+
+    texts: int
+    layers: int
+    kinds: tuple[Kind, ...]
+    shards: tuple[Path, ...]
+    below: "Vectors | None" = None
+
+    def matrix(self, layer: int | Sequence[int] = -1, pooling: Pooling = "cls") -> np.ndarray:
+        """Return the (n, d) vectors of a layer, or the mean of several layers.
+
+        Args:
+            layer: Layers are counted from 0, the embeddings; -1 is the last.
+            pooling: The first token, the mean or the maximum over tokens.
+        """
+        if not isinstance(layer, int | np.integer):
+            found = [self.matrix(one, pooling) for one in layer]
+            return np.asarray(np.mean(found, axis=0, dtype=np.float32))
+        number = resolve_layer(int(layer), self.layers)
+        if (number, pooling) in self.kinds:
+            return self._gather(self.kinds.index((number, pooling)))
+        if self.below is None:
+            raise UserError(f"The {pooling} vectors of layer {number} were not extracted.")
+        return self.below.matrix(number, pooling)
+
+    def _gather(self, place: int) -> np.ndarray:
+        found = np.empty((self.texts, 0), np.float32)
+        for shard in self.shards:  # one at a time: a memory-mapped file stays open
+            vectors = load_array(shard / "vectors.npy")[place]
+            if not found.size:
+                found = np.empty((self.texts, vectors.shape[1]), np.float32)
+            found[load_array(shard / "rows.npy")] = vectors
+        return found
+
+    def describe(self, root: Path) -> dict[str, Any]:
+        """Return all of this as JSON values; shards relative to the cache folder `root`."""
+        return {
+            "texts": self.texts,
+            "layers": self.layers,
+            "kinds": [list(kind) for kind in self.kinds],
+            "shards": [str(shard.relative_to(root)) for shard in self.shards],
+            "below": self.below and self.below.describe(root),
+        }
+
+
+def open_vectors(facts: dict[str, Any], root: Path) -> Vectors:
+    """Return what `describe` described, after a check that every shard is there and whole."""
+    shards = tuple(root / name for name in facts["shards"])
+    if not all(shard.is_dir() and is_whole(shard) for shard in shards):
+        raise UserError("The cached vectors are missing or damaged: run 'make report' again.")
+    return Vectors(
+        texts=facts["texts"],
+        layers=facts["layers"],
+        kinds=tuple((layer, pooling) for layer, pooling in facts["kinds"]),
+        shards=shards,
+        below=open_vectors(facts["below"], root) if facts["below"] else None,
+    )
+
+
+def resolve_layer(layer: int, layers: int) -> int:
+    """Count a layer from the bottom; -1 is the last of an encoder with so many layers."""
+    number = layer + layers + 1 if layer < 0 else layer
+    if not 0 <= number <= layers:
+        raise UserError(
+            f"There is no layer {layer}: the encoder has 0 (its embeddings) to {layers}."
+        )
+    return number

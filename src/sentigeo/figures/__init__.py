@@ -1,0 +1,1 @@
+"""Every figure and interactive page: an analysis in, a figure out."""

@@ -1,0 +1,1 @@
+"""Metrics, the claims of the sources, and the rules that judge them."""

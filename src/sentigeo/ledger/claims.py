@@ -1,0 +1,186 @@
+"""The ledger: every claim of the sources, the rule it is judged by, and the verdict on it."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from sentigeo.errors import UserError
+from sentigeo.ledger.metrics import Metric, describe_metric, read_metric
+from sentigeo.ledger.rules import NOT_TESTABLE, Rule, judge, list_bounds, list_metrics, match_names
+from sentigeo.paths import NOTEBOOKS
+
+LEDGER = NOTEBOOKS / "claims.yaml"
+NOTHING: Metric = {"value": None, "low": None, "high": None, "n": 0, "unit": "share"}
+Judged = dict[str, Any]  # a claim as `results.json` holds it
+COLUMNS = ("claim", "source", "statement", "measured", "rule", "verdict", "chapter")
+
+
+class Claim(BaseModel):
+    """A claim of a source, as the ledger declares it before anything is measured.
+
+    Attributes:
+        id: Its number.
+        source: The document that makes it.
+        statement: What is claimed.
+        chapter: The chapter that measures it.
+        measure: What is measured, in words.
+        metric: The name of that metric.
+        others: Further metrics that belong to the answer, by their names in words.
+        rule: How measurements decide, in words.
+        verdict: The same as a rule that `verdicts.judge` reads.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Annotated[str, Field(pattern="^[A-E][1-9]$")]
+    source: Annotated[str, Field(pattern="^[0-9]{3}$")]
+    statement: str
+    chapter: str
+    measure: str
+    metric: str
+    others: dict[str, str] = {}
+    rule: str
+    verdict: Rule
+
+
+def load_claims(path: Path = LEDGER) -> list[Claim]:
+    """Read the ledger's declarations.
+
+    Raises:
+        UserError: Names the claim that is declared wrongly.
+    """
+    try:
+        claims = TypeAdapter(list[Claim]).validate_python(yaml.safe_load(path.read_text("utf-8")))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise UserError(f"{path.name}: {' '.join(str(error).split())}") from None
+    for number, claim in enumerate(claims):
+        if claim.id in [earlier.id for earlier in claims[:number]]:
+            raise UserError(f"{path.name} declares the claim {claim.id} twice.")
+        try:
+            list_metrics(claim.verdict)
+        except UserError as error:
+            raise UserError(f"The rule of {claim.id} in {path.name}: {error}.") from None
+    return claims
+
+
+def judge_claim(
+    claim: Claim, metrics: Mapping[str, Metric], reasons: Mapping[str, str]
+) -> dict[str, Any]:
+    """Put a claim to the test.
+
+    Args:
+        claim: As declared.
+        metrics: Every metric that was recorded.
+        reasons: Why a claim, or all claims of a chapter, cannot be tested in this run, by its name.
+
+    Returns:
+        What `results.json` holds of a claim.
+
+    Raises:
+        UserError: It rests on a metric that no chapter recorded.
+    """
+    reason = reasons.get(claim.id) or reasons.get(claim.chapter)
+    verdict = NOT_TESTABLE if reason else _judge(claim, metrics)
+    return {
+        **claim.model_dump(include={"id", "source", "statement", "chapter", "metric", "measure"}),
+        "rule": claim.rule,
+        **metrics.get(claim.metric, NOTHING),
+        "others": [
+            {
+                "measure": words.replace("*", middle.replace("_", " ")),
+                "metric": name,
+                **metrics[name],
+            }
+            for words, pattern in claim.others.items()
+            for name, middle in match_names(pattern, metrics)
+        ],
+        "verdict": verdict,
+        "reason": reason,
+    }
+
+
+def show_claim(judged: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a judged claim as HTML and as plain text, for a notebook."""
+    others = "; ".join(f"{own['measure']} {describe_metric(own)}" for own in judged["others"])
+    measured = f"{judged['measure']}: {describe_metric(dict(judged))}"
+    lines = {"Measured": f"{measured} ({others})." if others else f"{measured}."}
+    lines |= {"Rule": judged["rule"]} | ({"Why": judged["reason"]} if judged["reason"] else {})
+    badge = show_badge(judged["verdict"])
+    head = f'<b class="claim-id">{judged["id"]}.</b> {escape(judged["statement"])} {badge}'
+    rest = "".join(f"<p><i>{name}:</i> {escape(text)}</p>" for name, text in lines.items())
+    plain = [f"{judged['id']}. {judged['statement']} Verdict: {judged['verdict']}."]
+    plain += [f"{name}: {text}" for name, text in lines.items()]
+    return f'<div class="claim"><p>{head}</p>{rest}</div>', "\n".join(plain)
+
+
+def show_badge(verdict: str) -> str:
+    """Return a verdict in HTML, with a class that a page can colour."""
+    return f'<b class="verdict {badge_of(verdict)}">{verdict}</b>'
+
+
+def badge_of(verdict: str) -> str:
+    """Return the class of a verdict on a page, such as `verdict-not-supported`."""
+    return "verdict-" + "-".join(verdict.removesuffix(" in this profile").split())
+
+
+def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:
+    for name in (claim.metric, *claim.others.values()):
+        if not match_names(name, metrics):
+            raise UserError(f"The claim {claim.id} names '{name}', which no chapter measured.")
+    try:
+        return judge(claim.verdict, {name: read_metric(own) for name, own in metrics.items()})
+    except UserError as error:
+        raise UserError(f"The claim {claim.id} cannot be judged: {error}.") from None
+
+
+def ledger_table(claims: Sequence[Judged]) -> tuple[str, str]:
+    """Return all claims as a table, in HTML with links to their chapters, and as plain text."""
+    rows, lines = [], []
+    for claim in claims:
+        measured = claim["reason"] or f"{claim['measure']}: {describe_metric(claim)}"
+        texts = (claim["id"], claim["source"], claim["statement"], measured, claim["rule"])
+        cells = [escape(text) for text in texts] + [
+            show_badge(claim["verdict"]),
+            f'<a href="{claim["chapter"]}.ipynb">{claim["chapter"]}</a>',
+        ]
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        lines.append(f"{claim['id']} {claim['statement']} {measured}: {claim['verdict']}")
+    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    page = f'<table class="ledger"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
+    return f"{page}</table>", "\n".join(lines)
+
+
+def list_margins(claims: Sequence[Judged]) -> pd.DataFrame:
+    """Measure how far each claim's main metric is from a number at which the verdict may change.
+
+    Args:
+        claims: Judged claims.
+
+    Returns:
+        Columns `claim`, `statement`, `verdict`, `measured`, `margin`: the distance of the nearest
+        such number from the nearest end of the interval, negative where it lies inside. The
+        closest calls come first; claims that are not decided by their main metric are left out.
+    """
+    rules = {claim.id: claim.verdict for claim in load_claims()}
+    rows = []
+    for claim in claims:
+        bounds = list_bounds(rules[claim["id"]], claim["metric"])
+        if not bounds or claim["low"] is None or claim["unit"] == "count":
+            continue
+        margins = [max(bound - claim["high"], claim["low"] - bound) for bound in bounds]
+        rows.append(
+            {
+                "claim": claim["id"],
+                "statement": claim["statement"],
+                "verdict": claim["verdict"],
+                "measured": describe_metric(claim),
+                "margin": min(margins, key=abs),
+            }
+        )
+    found = pd.DataFrame(rows, columns=["claim", "statement", "verdict", "measured", "margin"])
+    return found.sort_values("margin", key=abs, kind="stable")

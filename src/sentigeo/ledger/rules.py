@@ -1,0 +1,194 @@
+"""Verdicts: what a rule, written down before a run, says about the numbers that the run measured.
+
+A rule is a tree of plain values, as `notebooks/claims.yaml` holds it. Its leaves compare metrics
+with numbers; everything above them says how their verdicts become one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sentigeo.errors import UserError
+from sentigeo.stats import Estimate
+
+SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supported", "refuted"
+NOT_TESTABLE = "not testable in this profile"
+VERDICTS = (SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED, NOT_TESTABLE)
+Rule = dict[str, Any]
+_OPPOSITE = {SUPPORTED: REFUTED, REFUTED: SUPPORTED, NOT_SUPPORTED: NOT_SUPPORTED}
+
+
+def judge_above(estimate: Estimate, threshold: float) -> str:
+    """Judge a claim that a number lies above a threshold by where its whole interval lies."""
+    place = estimate.compare(threshold)
+    return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
+
+
+def judge_below(estimate: Estimate, threshold: float) -> str:
+    """Judge a claim that a number lies below a threshold by where its whole interval lies."""
+    return _OPPOSITE[judge_above(estimate, threshold)]
+
+
+def judge_apart(estimate: Estimate, margin: float) -> str:
+    """Judge a claim that a number is further from 0 than a margin, on whichever side."""
+    if estimate.compare(margin) == "above" or estimate.compare(-margin) == "below":
+        return SUPPORTED
+    within = estimate.compare(margin) == "below" and estimate.compare(-margin) == "above"
+    return REFUTED if within else NOT_SUPPORTED
+
+
+def judge_within(estimate: Estimate, margin: float) -> str:
+    """Judge a claim that a number is no further from 0 than a margin."""
+    return _OPPOSITE[judge_apart(estimate, margin)]
+
+
+def judge_between(estimate: Estimate, bounds: tuple[float, float]) -> str:
+    """Judge a claim that a number lies between two bounds, which belong to it."""
+    low, high = bounds
+    if low <= estimate.low and estimate.high <= high:
+        return SUPPORTED
+    return REFUTED if estimate.high < low or estimate.low > high else NOT_SUPPORTED
+
+
+def judge_all(verdicts: list[str]) -> str:
+    """Judge a claim of several parts: `partly` when some parts hold and others do not."""
+    if all(verdict == verdicts[0] for verdict in verdicts):
+        return verdicts[0]
+    return PARTLY if SUPPORTED in verdicts else NOT_SUPPORTED
+
+
+def judge_separation(overlap: list[str], apart: list[str], rise: list[str]) -> str:
+    """Judge a claim that what overlapped lies apart now, in several spaces.
+
+    Args:
+        overlap: Verdicts on whether it did overlap, in each space.
+        apart: Verdicts on whether it lies apart now, in each space.
+        rise: Verdicts on whether it lies further apart than it did, in each space.
+    """
+    if {*overlap, *apart, *rise} == {SUPPORTED}:
+        return SUPPORTED
+    if SUPPORTED not in rise:
+        return REFUTED
+    return PARTLY if SUPPORTED in apart else NOT_SUPPORTED
+
+
+COMPARISONS: dict[str, Callable[[Estimate, Any], str]] = {
+    "above": judge_above,
+    "below": judge_below,
+    "apart": judge_apart,
+    "within": judge_within,
+    "between": judge_between,
+}
+
+
+# What becomes of a verdict where a second rule is not supported.
+CONDITIONS = {
+    "only_if": dict.fromkeys((SUPPORTED, PARTLY, REFUTED), NOT_SUPPORTED),
+    "supported_only_if": {SUPPORTED: NOT_SUPPORTED},
+    "partly_unless": {SUPPORTED: PARTLY},
+    "refuted_only_if": {REFUTED: NOT_SUPPORTED},
+}
+
+
+SPACES = {"overlap", "apart", "rise"}  # of a separation
+
+
+def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
+    """Return the verdict of a rule.
+
+    Args:
+        rule: `{above: {metric: number}}`, likewise `below`, `apart`, `within` and `between`, with
+            one metric or several, which then are parts of one claim; `{all: [rules]}`, whose parts
+            are rules; `{holds: [rules]}`, refuted unless all are supported; `{separation: ...}`; or
+            `{rule: ..., only_if: ...}` with one or more of `CONDITIONS`. A `*` in a metric's name
+            stands for anything.
+        metrics: Estimates by name.
+
+    Raises:
+        UserError: A metric that the rule asks for was not measured.
+    """
+    if "rule" in rule:
+        verdict = judge(rule["rule"], metrics)
+        for word, changed in CONDITIONS.items():
+            if word in rule and judge(rule[word], metrics) != SUPPORTED:
+                verdict = changed.get(verdict, verdict)
+        return verdict
+    [(word, content)] = rule.items()
+    if word == "all":
+        return judge_all([judge(part, metrics) for part in content])
+    if word == "holds":
+        return SUPPORTED if {judge(part, metrics) for part in content} == {SUPPORTED} else REFUTED
+    if word == "separation":
+        return judge_separation(**{name: _compare(own, metrics) for name, own in content.items()})
+    return judge_all(_compare(rule, metrics))
+
+
+def list_metrics(rule: Rule) -> list[str]:
+    """Return the names of the metrics that a rule asks for.
+
+    Raises:
+        UserError: A word of the rule is unknown.
+    """
+    if "rule" in rule:
+        _check_words(rule.keys() - {"rule"}, CONDITIONS)
+        return [name for part in rule.values() for name in list_metrics(part)]
+    if len(rule) != 1:
+        raise UserError(f"a rule is one word and what it is about, not {len(rule)}")
+    [(word, content)] = rule.items()
+    if word in ("all", "holds"):
+        return [name for part in content for name in list_metrics(part)]
+    if word == "separation":
+        _check_words(content.keys(), SPACES)
+        return [name for part in content.values() for name in list_metrics(part)]
+    _check_words([word], COMPARISONS)
+    return list(content)
+
+
+def list_bounds(rule: Rule, metric: str) -> list[float]:
+    """Return the numbers that a rule compares one metric with; those of a margin on both sides."""
+    if "rule" in rule or "separation" in rule:
+        content = rule.get("separation", rule)
+        return [bound for part in content.values() for bound in list_bounds(part, metric)]
+    [(word, content)] = rule.items()
+    if word in ("all", "holds"):
+        return [bound for part in content for bound in list_bounds(part, metric)]
+    if metric not in content:
+        return []
+    bound = content[metric]
+    if word == "between":
+        return list(bound)
+    return [-bound, bound] if word in ("apart", "within") else [bound]
+
+
+def match_names(pattern: str, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the names that a pattern with at most one `*` stands for, and what the `*` is."""
+    before, star, after = pattern.partition("*")
+    if not star:
+        return [(name, "") for name in names if name == pattern]
+    return [
+        (name, name[len(before) : len(name) - len(after)])
+        for name in names
+        if len(name) > len(before + after) and name.startswith(before) and name.endswith(after)
+    ]
+
+
+def _compare(rule: Rule, metrics: Mapping[str, Estimate]) -> list[str]:
+    """Return the verdict on every metric of a comparison."""
+    [(word, bounds)] = rule.items()
+    return [
+        COMPARISONS[word](estimate, bound)
+        for pattern, bound in bounds.items()
+        for estimate in _find(pattern, metrics)
+    ]
+
+
+def _find(pattern: str, metrics: Mapping[str, Estimate]) -> list[Estimate]:
+    found = [metrics[name] for name, _ in match_names(pattern, metrics)]
+    if not found:
+        raise UserError(f"no chapter measured '{pattern}'")
+    return found
+
+
+def _check_words(words: Any, known: Any) -> None:
+    for word in words:
+        if word not in known:
+            raise UserError(f"'{word}' is none of {', '.join(sorted(known))}")

@@ -1,0 +1,1 @@
+"""A person's own texts: read, grouped, mapped, explored."""

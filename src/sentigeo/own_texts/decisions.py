@@ -1,0 +1,171 @@
+"""How texts are read, and what is decided about them: by a model's own head, or by a probe."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoModelForSequenceClassification
+from transformers.utils import cached_file
+
+from sentigeo.analysis.probes import fit_probe
+from sentigeo.cache import Store
+from sentigeo.encoder.bert_layers import hidden_states, pool
+from sentigeo.encoder.encoder import Encoder, find_encoder, load_with_head
+from sentigeo.encoder.extract import embed_texts
+from sentigeo.encoder.tokens import TokenIds, Truncation, encode_texts
+from sentigeo.encoder.trunk import make_batch
+from sentigeo.encoder.vectors import POOLINGS, Pooling
+from sentigeo.errors import UserError
+from sentigeo.progress import track
+
+SENTENCE_POOLING = "1_Pooling/config.json"  # as sentence-transformers saves it
+BATCH = 32
+LEARNT = 5_000  # texts that a probe learns from
+SMALL = 20  # texts of a group, of which a fifth would be too few
+Decide = Callable[[Sequence[str]], np.ndarray]  # texts to (n, classes) probabilities
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How texts become vectors.
+
+    Attributes:
+        encoder: The encoder.
+        pooling: How its last layer becomes one vector.
+        max_length: Token budget of a text.
+        truncation: What is kept of a longer text.
+    """
+
+    encoder: Encoder
+    pooling: Pooling
+    max_length: int
+    truncation: Truncation = "head+tail"
+
+    def tokens(self, texts: Sequence[str]) -> TokenIds:
+        """Cut texts into tokens, each within the budget."""
+        return encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
+
+    def vectors(self, texts: Sequence[str], store: Store) -> np.ndarray:
+        """Return the (n, d) vectors of many texts; what was read is kept in the store."""
+        return embed_texts(
+            texts, self.encoder, pooling=self.pooling, max_length=self.max_length,
+            truncation=self.truncation, store=store,
+        )  # fmt: skip
+
+    def vectors_of_few(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the same for a few texts at once, without a store and a progress bar."""
+        model, top = self.encoder.model, self.encoder.layers
+
+        def read(ids: Tensor, mask: Tensor) -> Tensor:
+            *_, (_, states) = hidden_states(model, ids, mask, 0.0, top, False)
+            return pool(states, mask, self.pooling)
+
+        return self.in_batches(texts, read)
+
+    @torch.inference_mode()
+    def in_batches(
+        self, texts: Sequence[str], read: Callable[[Tensor, Tensor], Tensor]
+    ) -> np.ndarray:
+        """Return what a function of (b, w) token ids and their mask gives, a row a text."""
+        tokens, found = self.tokens(texts), []
+        for start in range(0, len(texts), BATCH):
+            batch = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
+            found.append(read(*(part.to(self.encoder.model.device) for part in batch)).cpu())
+        return np.asarray(torch.cat(found).numpy())
+
+
+def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling:
+    """Return the pooling that a person asked for, or for `auto` the one that suits an encoder.
+
+    A sentence encoder says how it was trained, a classifier was trained to be read at its first
+    token, and for any other the mean over tokens serves best.
+    """
+    for pooling in POOLINGS:
+        if pooling == wanted:
+            return pooling
+    if wanted != "auto":
+        raise UserError(f"There is no pooling '{wanted}': give {', '.join(POOLINGS)} or auto.")
+    return _saved_pooling(source, encoder.revision) or ("cls" if has_head(encoder) else "mean")
+
+
+def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
+    """Return the pooling that the folder of a sentence encoder names, if there is one."""
+    path = cached_file(
+        find_encoder(source)[0], SENTENCE_POOLING, revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )  # fmt: skip
+    try:
+        facts = dict(json.loads(Path(path).read_text("utf-8"))) if path else {}
+    except (ValueError, TypeError):
+        raise UserError(f"{SENTENCE_POOLING} of '{source}' is not a JSON object.") from None
+    modes: dict[str, Pooling] = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+    named = [own for mode, own in modes.items() if facts.get(f"pooling_mode_{mode}")]
+    named += [own for own in POOLINGS if facts.get("pooling_mode") in (own, [own])]
+    return named[0] if len(named) == 1 else None
+
+
+def has_head(encoder: Encoder) -> bool:
+    """Tell whether a model was saved as a classifier of texts."""
+    config = encoder.model.config
+    kinds = getattr(config, "architectures", None) or [""]
+    one_of_several = getattr(config, "problem_type", None) != "multi_label_classification"
+    return one_of_several and "ForSequenceClassification" in kinds[0] and config.num_labels > 1
+
+
+def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple[Decide, list[str]]:
+    """Return what a classifier's own head decides, and the names of its classes."""
+    model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed=0)
+    model.eval().to(reading.encoder.model.device)
+
+    def read(ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = model(ids, attention_mask=mask.long()).logits
+        return logits.softmax(dim=-1)
+
+    def decide(texts: Sequence[str]) -> np.ndarray:
+        return reading.in_batches(texts, read)
+
+    labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
+    return decide, [labels[number] for number in sorted(labels)]
+
+
+def decide_many(decide: Decide, texts: Sequence[str]) -> np.ndarray:
+    """Return the (n, classes) probabilities of many texts; short ones are decided together."""
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    parts = np.array_split(order, max(1, len(order) // (8 * BATCH)))
+    found = [decide([texts[row] for row in part]) for part in track(parts, "deciding")]
+    return np.concatenate(found)[np.argsort(order)]
+
+
+def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -> Decide:
+    """Return what logistic regression on (n, d) vectors of (n,) groups decides.
+
+    A fifth of them chooses its strength; all of them where a group is very small.
+    """
+    rows = _draw_evenly(groups, LEARNT)
+    some, own = vectors[rows], groups[rows]
+    rest = np.arange(len(rows)) >= len(rows) // 5
+    if np.unique(own, return_counts=True)[1].min() < SMALL:
+        probe = fit_probe(some, own, some, own)
+    else:
+        probe = fit_probe(some[rest], own[rest], some[~rest], own[~rest])
+
+    def decide(texts: Sequence[str]) -> np.ndarray:
+        found = np.zeros((len(texts), int(groups.max()) + 1))
+        found[:, probe.classes_] = probe.predict_proba(reading.vectors_of_few(texts))
+        return found
+
+    return decide
+
+
+def _draw_evenly(groups: np.ndarray, most: int) -> np.ndarray:
+    """Draw rows in random order, of no group more than an even part of so many."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(groups))
+    present = np.unique(groups)
+    part = most // len(present)
+    return rng.permutation(np.concatenate([rows[groups[rows] == own][:part] for own in present]))

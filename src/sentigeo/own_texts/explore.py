@@ -1,0 +1,165 @@
+"""Try a sentence: what is predicted, what is near, where it lies, which words decide."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from IPython.display import Image, display
+from sklearn.decomposition import PCA
+
+from sentigeo.analysis.few_shot import nearest_rows
+from sentigeo.attention.attention import find_words
+from sentigeo.errors import UserError
+from sentigeo.figures.maps import plot_place
+from sentigeo.figures.style import Colouring
+from sentigeo.own_texts.decisions import Decide, Reading
+from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
+from sentigeo.text import clean_text, excerpt, plain, repair
+
+MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
+WIDTH = 640  # pixels of the picture of its place
+SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found about a sentence.
+
+    Attributes:
+        sentence: The sentence as it was read.
+        probabilities: (classes,).
+        near: Columns `cosine`, `group`, `text`, nearest first.
+        place: (2,) on the map.
+        words: Columns `word`, `begin`, `end`, `pull`: how much the probability of the class
+            decided for falls when the word is taken out.
+    """
+
+    sentence: str
+    probabilities: np.ndarray
+    near: pd.DataFrame
+    place: np.ndarray
+    words: pd.DataFrame
+
+
+class Explorer:
+    """Shows what a model makes of sentences that a person types.
+
+    Args:
+        reading: How texts become vectors.
+        decide: Predicts classes of texts.
+        classes: Names of these classes.
+        texts: n known texts.
+        vectors: (n, d) their vectors.
+        groups: Their groups and colours.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        decide: Decide,
+        classes: Sequence[str],
+        *,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        groups: Colouring,
+    ) -> None:
+        self.reading, self.decide, self.classes = reading, decide, list(classes)
+        self.texts, self.vectors, self.groups = texts, vectors, groups
+        self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
+        self._points = self._map.transform(vectors)
+
+    def look(self, sentence: str, neighbours: int = 5) -> Look:
+        """Return what there is to see about a sentence."""
+        sentence = clean_text(repair(sentence))
+        if not sentence:
+            raise UserError("Type a sentence: there is nothing to look at.")
+        vector = self.reading.vectors_of_few([sentence])[0]
+        rows, cosines = nearest_rows(vector, self.vectors, neighbours)
+        near = {
+            "cosine": cosines,
+            "group": [self.groups.names[self.groups.groups[row]] for row in rows],
+            "text": [excerpt(self.texts[row]) for row in rows],
+        }
+        probabilities, words = self._take_out(sentence)
+        place = self._map.transform(vector[None])[0]
+        return Look(sentence, probabilities, pd.DataFrame(near), place, words)
+
+    def show(self, sentence: str) -> None:
+        """Show what there is to see about a sentence."""
+        found = self.look(sentence)
+        best = int(found.probabilities.argmax())
+        page = Page()
+        page.say(
+            f"**{plain(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
+            "The words, by how much this probability falls without each (blue) or rises (orange):"
+        )
+        display({"text/html": _colour_words(found.sentence, found.words),
+                 "text/plain": _list_words(found.words)}, raw=True)  # fmt: skip
+        page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
+        figure = plot_place(self._points, self.groups, found.place)
+        alt = "Where the sentence lies among the known texts."
+        display(
+            Image(data=draw_png(figure), alt=alt, width=WIDTH),
+            metadata={"image/png": {"alt": alt, "width": WIDTH}},
+        )
+
+    def box(self) -> None:
+        """Show a text box if a notebook server runs this; a report has no one to type into it."""
+        if SERVED not in os.environ or STAGE_VARIABLE in os.environ:
+            Page().say("In JupyterLab (`make lab`) a text box stands here; `show` does the same.")
+            return
+        from ipywidgets import Button, HBox, Output, Text
+
+        field = Text(placeholder="Type a sentence", layout={"width": "40em"})
+        button, output = Button(description="Look", button_style="primary"), Output()
+
+        def look(_: Any) -> None:
+            output.clear_output()
+            with output:
+                try:
+                    self.show(field.value)
+                except UserError as error:
+                    print(error)
+
+        button.on_click(look)
+        display(HBox([field, button]), output)
+
+    def _take_out(self, sentence: str) -> tuple[np.ndarray, pd.DataFrame]:
+        """Return the probabilities, and how much the largest falls without each word."""
+        spans = find_words(sentence)
+        pieces = [part for part in np.array_split(np.arange(len(spans)), MOST_PIECES) if len(part)]
+        places = [(spans[part[0]][0], spans[part[-1]][1]) for part in pieces]
+        without = [sentence[:begin] + sentence[end:] for begin, end in places]
+        whole, *others = self.decide([sentence, *without])
+        best = whole.argmax()
+        rows = [
+            (sentence[begin:end], begin, end, whole[best] - other[best])
+            for (begin, end), other in zip(places, others, strict=True)
+        ]
+        return whole, pd.DataFrame(rows, columns=["word", "begin", "end", "pull"])
+
+
+def _colour_words(sentence: str, words: pd.DataFrame) -> str:
+    """Return a sentence as HTML with a background behind each word."""
+    strongest = max(words["pull"].abs().max(), 1e-9) if len(words) else 1.0
+    parts, last = [], 0
+    for begin, end, pull in words[["begin", "end", "pull"]].itertuples(index=False):
+        colour = "0, 114, 178" if pull > 0 else "213, 94, 0"
+        style = f"background: rgba({colour}, {abs(pull) / strongest * 0.6:.2f})"
+        word = escape(sentence[begin:end])
+        parts += [
+            escape(sentence[last:begin]),
+            f'<span style="{style}" title="{pull:+.3f}">{word}</span>',
+        ]
+        last = end
+    return f'<p dir="auto">{"".join(parts)}{escape(sentence[last:])}</p>'
+
+
+def _list_words(words: pd.DataFrame) -> str:
+    return ", ".join(
+        f"{word} {pull:+.3f}" for word, pull in zip(words["word"], words["pull"], strict=True)
+    )

@@ -1,0 +1,168 @@
+"""A person's own texts: which field they are in, which rows are left out, what their labels are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sentigeo.data.tables import is_missing, label_names, read_table, refuse_rows
+from sentigeo.errors import UserError
+from sentigeo.paths import locate
+from sentigeo.text import clean_text, repair
+
+LEAST = 5  # different texts that can be mapped
+LONGEST = 1_000_000  # characters: beyond this a file was probably not cut into texts
+MOST_LABELS = 20
+MOST_NAMED = 10  # fields that could hold labels
+TEXT_FIELD = "text"  # taken where there is one
+
+
+@dataclass(frozen=True)
+class OwnTexts:
+    """n texts of a file.
+
+    Attributes:
+        name: Name of the file.
+        rows: (n,) rows of the file that they stand in, counted from 1.
+        texts: The texts as they are.
+        clean: The texts without mark-up, as the encoder reads them.
+        labels: (n,) class numbers, if there are labels.
+        classes: Names of the classes.
+        notes: What was decided while reading, a sentence each.
+    """
+
+    name: str
+    rows: np.ndarray
+    texts: list[str]
+    clean: list[str]
+    labels: np.ndarray | None
+    classes: list[str]
+    notes: list[str]
+
+
+def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> OwnTexts:
+    """Read a person's texts from a file of any kind that `read_table` knows.
+
+    Args:
+        source: The file, from here or from the repository.
+        text_field: Column of the texts; by default `text`, or the one with the longest texts.
+        label_field: Column of the labels, if there are any.
+
+    Raises:
+        UserError: There is no such field, a value is not text, all are empty or alike, one is too
+            long, a label is missing, or the labels are no classes.
+    """
+    path = locate(source) or Path(source)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give a file of texts.")
+    table = read_table(path)
+    table.columns = [repair(str(name)) for name in table.columns]
+    for field in filter(None, (text_field, label_field)):
+        _check_field(table, field, path)
+    if label_field and label_field == text_field:
+        raise UserError(f"{path}: '{label_field}' cannot be both the texts and their labels.")
+    field = text_field or _pick_field(
+        table.drop(columns=[label_field] if label_field else []), path
+    )
+    texts = _check_texts(table[field], f"{path}, '{field}'")
+    clean = [clean_text(text) for text in texts]
+    kept = np.flatnonzero([text != "" for text in clean])
+    different = len({clean[row] for row in kept})
+    _check_variety(different, len(kept), f"{path}, '{field}'")
+    labels, classes = None, list[str]()
+    if label_field:
+        labels, classes = _number_labels(table[label_field], kept, f"{path}, '{label_field}'")
+    return OwnTexts(
+        name=path.name,
+        rows=kept + 1,
+        texts=[texts[row] for row in kept],
+        clean=[clean[row] for row in kept],
+        labels=labels,
+        classes=classes,
+        notes=_describe(table, field, label_field, kept, different),
+    )
+
+
+def _list_fields(table: pd.DataFrame) -> str:
+    return ", ".join(map(str, table.columns))
+
+
+def _check_field(table: pd.DataFrame, field: str, path: Path) -> None:
+    if field not in table:
+        raise UserError(f"{path} has no field '{field}'; its fields are {_list_fields(table)}.")
+
+
+def _pick_field(table: pd.DataFrame, path: Path) -> str:
+    """Return the field `text`, or the one whose texts are longest on average."""
+    if TEXT_FIELD in table:
+        return TEXT_FIELD
+    lengths = {}
+    for name in table:
+        values = table[name].dropna()
+        if len(values) and all(isinstance(value, str) for value in values):
+            lengths[name] = sum(map(len, values)) / len(table)
+    if not lengths:
+        raise UserError(f"{path} has no field of texts; its fields are {_list_fields(table)}.")
+    return str(max(lengths, key=lambda name: lengths[name]))
+
+
+def _check_texts(values: pd.Series, where: str) -> list[str]:
+    """Return a text for every row, empty where there is none; refuse what is something else."""
+    texts = ["" if is_missing(value) else value for value in values]
+    refuse_rows((not isinstance(text, str) for text in texts), f"{where}: not a text in")
+    refuse_rows(
+        (len(text) > LONGEST for text in texts),
+        f"{where}: more than {LONGEST:,} characters, so cut it into texts, in",
+    )
+    return [repair(text) for text in texts]
+
+
+def _check_variety(different: int, count: int, where: str) -> None:
+    if not count:
+        raise UserError(f"{where}: all texts are empty.")
+    if count > 1 and different == 1:
+        raise UserError(f"{where}: all {count:,} texts are the same.")
+    if different < LEAST:
+        raise UserError(f"{where}: at least {LEAST} different texts are needed, not {different}.")
+
+
+def _number_labels(values: pd.Series, kept: np.ndarray, where: str) -> tuple[np.ndarray, list[str]]:
+    """Return the class numbers of the rows that are kept, and the names of the classes."""
+    names = np.array([repair(name) for name in label_names(values)], dtype=object)
+    refuse_rows(np.isin(np.arange(len(names)), kept) & (names == ""), f"{where}: no label in")
+    names = names[kept]
+    classes = sorted(set(names))
+    if not 2 <= len(classes) <= MOST_LABELS:
+        raise UserError(f"{where}: {len(classes)} labels; from 2 to {MOST_LABELS} can be compared.")
+    return np.array([classes.index(name) for name in names]), classes
+
+
+def _describe(
+    table: pd.DataFrame, field: str, label_field: str, kept: np.ndarray, different: int
+) -> list[str]:
+    """Say which field was read, what was left out, and what else there is."""
+    part = f" of the part '{table.attrs['part']}'" if "part" in table.attrs else ""
+    notes = [f"Texts are taken from the field '{field}'{part}."]
+    if table.attrs.get("others"):
+        notes.append(f"Parts that are not read: {', '.join(table.attrs['others'])}.")
+    others = [name for name in table.columns if name != field and _is_label(table[name])]
+    if others and not label_field:
+        notes.append(f"Labels could be in {', '.join(others[:MOST_NAMED])}; none are used.")
+    empty = np.setdiff1d(np.arange(len(table)), kept) + 1
+    if len(empty):
+        shown = ", ".join(map(str, empty[:5])) + (" ..." if len(empty) > 5 else "")
+        notes.append(
+            f"Rows without a text are left out: {len(empty):,} of {len(table):,} ({shown})."
+        )
+    if different < len(kept):
+        notes.append(f"Repeated texts are kept: {len(kept) - different:,}.")
+    return notes
+
+
+def _is_label(values: pd.Series) -> bool:
+    """Tell whether a field has so few different values, some repeated, that these are classes."""
+    try:
+        return 2 <= values.nunique() <= min(MOST_LABELS, len(values) - 1)
+    except TypeError:  # lists or objects
+        return False

@@ -1,0 +1,183 @@
+"""Clusters, maps and keywords of a person's own texts, few or very many."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sentigeo.analysis.clusters import Clusters, find_clusters, pick_typical
+from sentigeo.analysis.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
+from sentigeo.analysis.maps import largest_perplexity, load_maps, some_rows
+from sentigeo.cache import Store
+from sentigeo.errors import UserError
+from sentigeo.own_texts.read import LEAST, OwnTexts
+
+STUDIED = 1_000  # texts that k is chosen with
+CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nearest
+MAPPED = 5_000  # texts that maps are drawn with; all others are placed into them
+SHOWN = 20_000  # texts on the interactive map
+MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # what to call them
+PERPLEXITY = 30.0
+MOST_CLUSTERS = 30
+LEAST_SCORE = 2.0  # standard errors by which a keyword's odds surpass those of other clusters
+
+
+def read_k(k: Any, texts: OwnTexts) -> int | None:
+    """Return the number of clusters that a person asked for, or none for `auto`.
+
+    Raises:
+        UserError: It is no number, or more than there are different texts.
+    """
+    if str(k).strip().lower() == "auto":
+        return None
+    most = min(MOST_CLUSTERS, len(set(texts.clean)))
+    if not str(k).strip().isdecimal() or not 2 <= int(k) <= most:
+        raise UserError(f"k must be a number from 2 to {most} for these texts, or auto, not '{k}'.")
+    return int(k)
+
+
+def pick_studied(vectors: np.ndarray) -> np.ndarray:
+    """Return the different ones among some of the (n, d) vectors, to choose k with."""
+    different = np.unique(vectors[some_rows(len(vectors), STUDIED)], axis=0)
+    if len(different) < LEAST:
+        raise UserError(
+            f"The encoder has only {len(different)} different vectors for these texts: perhaps it "
+            "does not know their script."
+        )
+    return different
+
+
+def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
+    """Find k clusters in some of the (n, d) vectors and put every one into the nearest."""
+    found = find_clusters(vectors[some_rows(len(vectors), CLUSTERED)], k)
+    members = found.assign(vectors)
+    return Clusters(found.centroids, members, found.inertia)
+
+
+def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
+    """Return (n, 2) maps by method: drawn with some of the vectors, the others placed into them."""
+    seen = some_rows(len(vectors), MAPPED)
+    others = np.setdiff1d(np.arange(len(vectors)), seen)
+    perplexity = min(PERPLEXITY, largest_perplexity(len(seen)))
+    wanted = [(method, 0) for method in MAPS]
+    maps = {}
+    for own in load_maps(store, vectors[seen], vectors[others], wanted, perplexity):
+        maps[own.method] = np.empty((len(vectors), 2), np.float32)
+        maps[own.method][seen], maps[own.method][others] = own.fitted, own.placed
+    return maps
+
+
+def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10) -> pd.DataFrame:
+    """List the words and pairs of words that set each cluster apart.
+
+    Returns:
+        Columns `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use it,
+        of at most `CLUSTERED` that were counted); no rows where texts have too few words in common.
+    """
+    seen = some_rows(len(members), CLUSTERED)
+    try:
+        terms = count_terms([texts.clean[row] for row in seen], least_texts(len(seen)))
+    except UserError:
+        return pd.DataFrame({"cluster": [], "term": [], "score": [], "texts": []})
+    uses = terms.texts_by_cluster(members[seen], k)
+    scores = keep_best(log_odds(uses))
+    scores[scores < LEAST_SCORE] = -np.inf
+    top = _drop_nested(top_terms(scores, terms.names, len(terms.names)))
+    top = top.groupby("cluster").head(count).reset_index(drop=True)
+    places = {name: place for place, name in enumerate(terms.names)}
+    columns = top["term"].map(places).astype(int)
+    top["texts"] = uses[top["cluster"].astype(int), columns]
+    return top.assign(cluster=top["cluster"] + 1)
+
+
+def _drop_nested(top: pd.DataFrame) -> pd.DataFrame:
+    """Leave out terms that share a word with a better one of the same cluster."""
+    kept, used = [], set[tuple[int, str]]()
+    for row in top.itertuples():
+        words = {(int(str(row.cluster)), word) for word in str(row.term).split()}
+        kept.append(not words & used)
+        used |= words if kept[-1] else set()
+    return top[np.array(kept, bool)]
+
+
+def list_typical(
+    texts: OwnTexts, distances: np.ndarray, members: np.ndarray, count: int = 5
+) -> pd.DataFrame:
+    """List the texts nearest to the middle of each cluster, no text twice.
+
+    Args:
+        texts: n texts.
+        distances: (n, k) distances from the centroids.
+        members: (n,) cluster of each text.
+        count: How many of a cluster at most.
+
+    Returns:
+        Columns `cluster` (from 1), `row`, `distance`, `text`.
+    """
+    first = pd.Series(texts.clean).drop_duplicates().index.to_numpy()
+    rows = []
+    for cluster, nearest in pick_typical(distances[first], members[first], count).items():
+        for place in first[nearest]:
+            distance = distances[place, cluster]
+            rows.append((cluster + 1, texts.rows[place], distance, texts.texts[place]))
+    return pd.DataFrame(rows, columns=["cluster", "row", "distance", "text"])
+
+
+def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> pd.DataFrame:
+    """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; a row a cluster."""
+    sizes = np.bincount(members, minlength=k)
+    words = keywords.groupby("cluster")["term"].agg(", ".join)
+    return pd.DataFrame(
+        {
+            "cluster": np.arange(1, k + 1),
+            "texts": sizes,
+            "share": sizes / len(members),
+            "keywords": [words.get(cluster, "") for cluster in range(1, k + 1)],
+        }
+    )
+
+
+def list_rows(
+    texts: OwnTexts, members: np.ndarray, distances: np.ndarray, maps: dict[str, np.ndarray]
+) -> pd.DataFrame:
+    """Put what was found about every text side by side.
+
+    Args:
+        texts: n texts.
+        members: (n,) cluster of each.
+        distances: (n, k) distances from the centroids.
+        maps: (n, 2) points by map.
+
+    Returns:
+        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), and two a map.
+    """
+    found: dict[str, Any] = {
+        "row": texts.rows,
+        "text": texts.texts,
+        "cluster": members + 1,
+        "distance": distances[np.arange(len(members)), members],
+    }
+    for method, points in maps.items():
+        found |= {f"{method}_1": points[:, 0], f"{method}_2": points[:, 1]}
+    return pd.DataFrame(found)
+
+
+def list_labels(texts: OwnTexts, answers: np.ndarray) -> pd.DataFrame:
+    """Return columns `label`, `cluster_label` and `agrees`.
+
+    Args:
+        texts: n labelled texts.
+        answers: (n,) class that each text's cluster stands for; -1 for none.
+    """
+    names = np.array([*texts.classes, ""], dtype=object)
+    agrees = answers == texts.labels
+    own = {"label": names[texts.labels], "cluster_label": names[answers], "agrees": agrees}
+    return pd.DataFrame(own)
+
+
+def list_predictions(probabilities: np.ndarray, classes: Sequence[str]) -> pd.DataFrame:
+    """Return columns `predicted` and `probability` from (n, classes) probabilities."""
+    best = probabilities.argmax(axis=1)
+    names = np.array(classes, dtype=object)
+    return pd.DataFrame({"predicted": names[best], "probability": probabilities.max(axis=1)})

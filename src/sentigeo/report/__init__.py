@@ -1,0 +1,1 @@
+"""Running the notebooks, and publishing what they made."""

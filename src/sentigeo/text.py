@@ -1,0 +1,49 @@
+"""Texts as strings: cleaned, cut into words, shortened, escaped."""
+
+import html
+import re
+from html import escape
+from textwrap import shorten
+
+# Bytes of Windows-1252 that went into the reviews as if they were Latin-1 (dashes, quotes, dots).
+# A tokenizer drops them as control characters and glues the words on either side together.
+_WINDOWS = {
+    code: bytes([code]).decode("cp1252", errors="replace").replace("\ufffd", " ")
+    for code in range(0x80, 0xA0)
+}
+_CONTROL = dict.fromkeys((*range(32), 127), " ")
+_REPAIR = str.maketrans({**_WINDOWS, **_CONTROL})
+_TAGS = re.compile(r"</?(?:br|hr|p|i|b|em|strong|spoiler)\s*/?>", re.IGNORECASE)
+
+
+def clean_text(text: str) -> str:
+    """Return a text without HTML line breaks, simple tags, entities and stray control bytes."""
+    if "&" in text:
+        text = html.unescape(text)
+    if "<" in text:
+        text = _TAGS.sub(" ", text)
+    return " ".join(text.translate(_REPAIR).split())
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words of a text, contractions kept whole."""
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("\u2019", "'"))
+
+
+def excerpt(text: str, width: int = 160) -> str:
+    """Shorten a text to a width, at a word boundary if it has one."""
+    short = shorten(text, width, placeholder=" ...")
+    return short if len(short) > width // 2 or len(text) <= width else f"{text[: width - 4]} ..."
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    signs = "".join(
+        f"\\{sign}" if sign in "\\`*_[]#|~$" else sign for sign in " ".join(text.split())
+    )
+    return escape(signs, quote=False)
+
+
+def repair(text: str) -> str:
+    """Replace halves of surrogate pairs: JSON can hold them, but no file in UTF-8."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,1 @@
+"""What is trained: classifiers, and encoders together with their clusters."""

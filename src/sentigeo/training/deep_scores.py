@@ -1,0 +1,129 @@
+"""How clusters under training stand: how they agree with labels, and whether they are healthy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.stats import entropy
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from sentigeo.analysis.clusters import align_clusters, find_clusters
+from sentigeo.training.deep_clustering import Course
+from sentigeo.training.deep_study import CONDITIONS, DeepRun, DeepStudy
+
+LOST = 0.1  # of its even share: a cluster with fewer texts is lost
+SHUFFLES = 20  # random clusters behind the chance level
+
+
+def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, float]:
+    """Measure clusters of texts.
+
+    Args:
+        labels: (n,) true classes.
+        members: (n,) cluster of each text.
+        k: Number of clusters, empty ones included.
+
+    Returns:
+        `accuracy` by optimal assignment, `nmi` (normalised mutual information), `ari` (adjusted
+        Rand index), `largest_share` and `smallest_share` of the texts in a cluster, `entropy` of
+        the sizes in nats, and `effective`, how many equally large clusters would have this entropy,
+        as a share of k.
+    """
+    sizes = np.bincount(members, minlength=k)
+    spread = float(entropy(sizes))
+    return {
+        "accuracy": float(np.mean(align_clusters(labels, members) == labels)),
+        "nmi": float(normalized_mutual_info_score(labels, members)),
+        "ari": float(adjusted_rand_score(labels, members)),
+        "largest_share": float(sizes.max() / sizes.sum()),
+        "smallest_share": float(sizes.min() / sizes.sum()),
+        "entropy": spread,
+        "effective": float(np.exp(spread) / k),
+    }
+
+
+def score_courses(runs: Sequence[DeepRun]) -> pd.DataFrame:
+    """Measure the clusters of runs before training and after each epoch.
+
+    Returns:
+        Columns `set` (title), `draw`, `condition`, `epoch`, those of `score_members`, `lost`
+        (whether a cluster has less than a tenth of its even share), `changed` (share of the texts
+        whose cluster is another than the epoch before), and those of the course.
+    """
+    parts = []
+    for run in runs:
+        k, members = len(run.texts.classes), np.array(run.course.members)
+        frame = pd.DataFrame([score_members(run.texts.labels, own, k) for own in members])
+        frame["lost"] = frame["smallest_share"] < LOST / k
+        frame["changed"] = [np.nan, *(members[1:] != members[:-1]).mean(axis=1)]
+        for name in ("surety", "silhouette", "clustering", "masked"):
+            frame[name] = getattr(run.course, name)
+        frame["set"], frame["draw"], frame["condition"] = run.texts.title, run.draw, run.condition
+        parts.append(frame.assign(epoch=range(len(frame))))
+    return pd.concat(parts, ignore_index=True)
+
+
+def score_ends(study: DeepStudy, runs: Sequence[DeepRun]) -> pd.DataFrame:
+    """Measure the clusters that every condition ends with.
+
+    Besides the runs: `kmeans` and `kmeans_mean` on the [CLS] and the mean vectors of the encoder as
+    it is, and `chance`, clusters as large as those of `kmeans` that are dealt at random. Where
+    there was no clustering loss, K-Means finds clusters of the trained encoder.
+
+    Returns:
+        Columns `set` (title), `draw`, `condition`, and those of `score_members`.
+    """
+    k, labels, first = study.k, study.texts.labels, study.first_clusters.members
+    ends = {"kmeans": first}
+    ends["kmeans_mean"] = find_clusters(study.start("mean"), k, study.seed).members
+    for run in runs:
+        ends[run.condition] = np.array(run.course.members[-1])
+        if not CONDITIONS[run.condition].clustering:
+            ends[run.condition] = find_clusters(run.vectors, k, study.seed).members
+    scores = {name: score_members(labels, members, k) for name, members in ends.items()}
+    rng = np.random.default_rng(study.seed)
+    dealt = [score_members(labels, rng.permutation(first), k) for _ in range(SHUFFLES)]
+    scores["chance"] = {name: float(np.mean([own[name] for own in dealt])) for name in dealt[0]}
+    frame = pd.DataFrame(scores).T.rename_axis("condition").reset_index()
+    return frame.assign(set=study.texts.title, draw=study.seed)
+
+
+def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
+    """Return how much a measure differs between two conditions, a row a set, a column a draw."""
+    own = ends.set_index("condition")
+    tables = [own.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
+    return tables[0] - tables[1]
+
+
+def lost_runs(courses: pd.DataFrame, condition: str) -> np.ndarray:
+    """Return whether each run of a condition lost a cluster at any time after the beginning."""
+    later = courses[(courses["condition"] == condition) & (courses["epoch"] > 0)]
+    return later.groupby(["set", "draw"])["lost"].any().to_numpy()
+
+
+def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """Find where training would stop if it ended once hardly any text changes its cluster.
+
+    Args:
+        courses: As `score_courses` returns them.
+        tolerance: Share of texts that may still change, from the second epoch on.
+
+    Returns:
+        Columns `set`, `condition`, `stops` (epochs, draw by draw), `accuracy there` (of the draws
+        that stop) and `in the end`, both means.
+    """
+    rows = []
+    for (title, condition), own in courses.groupby(["set", "condition"], sort=False):
+        quiet = own[(own["epoch"] > 1) & (own["changed"] < tolerance)]
+        stops = quiet.groupby("draw").first().reindex(own["draw"].unique())
+        told = ["never" if epoch != epoch else f"{epoch:.0f}" for epoch in stops["epoch"]]
+        row = {"set": title, "condition": condition, "stops": ", ".join(told)}
+        last = own[own["epoch"] == own["epoch"].max()]
+        means = {"accuracy there": stops["accuracy"].mean(), "in the end": last["accuracy"].mean()}
+        rows.append(row | means)
+    return pd.DataFrame(rows)
+
+
+def size_shares(course: Course, k: int) -> np.ndarray:
+    """Return the (epochs + 1, k) shares of the texts in each cluster."""
+    return np.stack([np.bincount(own, minlength=k) / len(own) for own in course.members])

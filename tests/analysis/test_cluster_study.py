@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from sentigeo.analysis.clusters import find_clusters
+from sentigeo.analysis.cluster_study import (
+    choose_k,
+    estimate_valley,
+    find_other_clusters,
+    study_k,
+    valley_depth,
+)
+from sentigeo.errors import UserError
+
+
+def test_other_algorithms_find_plain_groups(three_groups):
+    vectors, labels = three_groups
+    found = find_other_clusters(vectors, 3)
+    assert set(found) == {"Ward", "Gaussian mixture", "HDBSCAN"}
+    for name, own in found.items():
+        clear = own >= 0
+        assert clear.mean() > 0.7, name
+        assert adjusted_rand_score(labels[clear], own[clear]) == 1, name
+
+
+def test_other_algorithms_do_not_depend_on_row_order():
+    vectors = np.random.default_rng(1).normal(size=(80, 6)).astype(np.float32)
+    order = np.random.default_rng(2).permutation(80)
+    first, second = find_other_clusters(vectors, 3), find_other_clusters(vectors[order], 3)
+    for name, own in first.items():
+        assert np.array_equal(own[order], second[name]), name
+
+
+def test_impossible_clusters_are_refused():
+    with pytest.raises(UserError, match="choose k from 1 to 3"):
+        find_other_clusters(np.eye(3), 4)
+
+
+def test_the_study_of_k_finds_three_groups(three_groups):
+    vectors, labels = three_groups
+    study = study_k(vectors, labels, range(1, 6), references=5).set_index("k")
+    assert study["inertia"].is_monotonic_decreasing
+    assert np.isnan(study.loc[1, "silhouette"])
+    assert study["silhouette"].idxmax() == 3
+    assert study.loc[3, "ari"] == 1
+    members = find_clusters(vectors, 3).members
+    assert study.loc[3, "silhouette"] == pytest.approx(silhouette_score(vectors, members))
+    assert choose_k(study.reset_index()) == 3
+
+
+def test_choice_of_k_by_hand():
+    study = pd.DataFrame({"k": [1, 2, 3], "gap": [0.1, 0.5, 0.55], "gap_error": [0.0, 0.0, 0.1]})
+    assert choose_k(study) == 2  # 0.5 >= 0.55 - 0.1
+    assert choose_k(study.assign(gap_error=0.0)) is None
+
+
+def test_evenly_spread_points_have_no_gap_at_k_1():
+    vectors = np.random.default_rng(0).uniform(0, [3, 1], (2000, 2)).astype(np.float32)
+    study = study_k(vectors, np.zeros(2000, int), [1], references=5)
+    assert abs(study.loc[0, "gap"]) < 0.05
+    doubled = study_k(
+        np.concatenate([vectors, vectors + np.float32([30, 0])]), np.zeros(4000, int), [1, 2], 5
+    )
+    # One box around two groups 30 apart: its evenly spread points vary by 33**2 / 12 and a little,
+    # the groups by 15**2 and a little, so the groups fill the box worse with one centroid.
+    assert doubled.loc[0, "gap"] == pytest.approx(
+        np.log((33**2 + 1) / 12 / (15**2 + 10 / 12)), abs=0.05
+    )
+    assert doubled.loc[1, "gap"] > 1
+
+
+def test_valley_of_one_and_of_two_modes():
+    rng = np.random.default_rng(0)
+    assert valley_depth(rng.normal(size=3000)) < 0.05
+    assert valley_depth(rng.uniform(-1.5, 1.5, 3000)) < 0.1
+    apart = np.concatenate([rng.normal(-1, 0.3, 3000), rng.normal(1, 0.3, 3000)])
+    exact = 1 - 2 * np.exp(-(1 / 0.3**2) / 2)  # without smoothing; smoothing makes it shallower
+    assert 0.8 < valley_depth(apart) < exact
+    assert valley_depth(-apart) == pytest.approx(valley_depth(apart))
+
+
+def test_a_cut_cloud_has_no_valley_and_groups_have():
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(600, 8)).astype(np.float32)
+    assert estimate_valley(find_clusters(cloud[:300], 2), cloud[300:], 50).value < 0.1
+    groups = cloud + 8 * (np.arange(600) % 2)[:, None]
+    found = estimate_valley(find_clusters(groups[:300], 2), groups[300:], 50)
+    assert found.low > 0.8
+    assert found.n == 300
+
+
+def test_the_shallowest_valley_counts():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 200)
+    far = np.array([[0.0, 0], [20, 0], [0, 0.5]])[labels] + rng.normal(size=(600, 2))
+    assert estimate_valley(find_clusters(far, 3), far, 20).value < 0.2
+    assert estimate_valley(find_clusters(far, 2), far, 20).value > 0.9
+
+
+def test_a_cluster_that_no_text_falls_into_has_no_valley():
+    found = find_clusters(np.array([[0.0], [0.1], [9.0]]), 2)
+    assert np.isnan(estimate_valley(found, np.array([[0.0], [0.1], [0.2]]), 20).value)

@@ -1,0 +1,180 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from sentigeo import attention as attention_module
+from sentigeo.attention.attention import (
+    find_words,
+    group_words,
+    merge_pieces,
+    read_attention,
+    read_versions,
+    recompute_weights,
+    rollout,
+    run_openly,
+    tokenize,
+)
+from sentigeo.encoder.bert_layers import encoder_layers
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.errors import UserError
+
+HINDI = "\u0939\u093f\u0928\u094d\u0926\u0940"  # letters with vowel signs
+TEXTS = ["A fine film.", "It isn't good, but never as unwatchable as they say!", "So."]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert):
+    return load_encoder(str(tiny_bert))
+
+
+@torch.inference_mode()
+def test_weights_by_hand_are_those_of_the_model(encoder):
+    batch, _ = tokenize(TEXTS, encoder)
+    found = run_openly(encoder, batch)
+    seen = []
+    layers = encoder_layers(encoder.model)
+    hooks = [
+        layer.attention.self.register_forward_hook(lambda module, given, got: seen.append(got[0]))
+        for layer in layers
+    ]
+    encoder.model(**batch)
+    for hook in hooks:
+        hook.remove()
+    real = batch["attention_mask"].bool()
+    for number, layer in enumerate(layers):
+        weights, mixed = recompute_weights(
+            layer, found.hidden_states[number], batch["attention_mask"]
+        )
+        assert torch.allclose(weights, found.attentions[number], atol=1e-6)
+        assert torch.allclose(mixed[real], seen[number][real], atol=1e-6)
+
+
+def test_padding_gets_nothing(encoder):
+    batch, _ = tokenize(TEXTS, encoder)
+    found = torch.stack(run_openly(encoder, batch).attentions)
+    padding = (batch["attention_mask"] == 0)[None, :, None, None].expand_as(found)
+    assert padding.any()
+    assert (found[padding] == 0).all()
+
+
+def test_batches_and_padding_change_nothing(encoder):
+    together = list(read_attention(TEXTS, encoder))
+    for text, found in zip(TEXTS, together, strict=True):
+        (alone,) = read_attention([text], encoder)
+        assert alone.words == found.words
+        assert np.allclose(alone.weights, found.weights, atol=1e-6)
+        assert np.allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_words_that_split_are_merged(encoder):
+    (found,) = read_attention([TEXTS[1]], encoder)
+    assert found.words[:4] == ["[CLS]", "It", "isn't", "good"]
+    assert "unwatchable" in found.words
+    assert found.words[-2:] == ["!", "[SEP]"]
+    assert found.special.tolist() == [True] + [False] * (len(found.words) - 2) + [True]
+    assert found.weights.shape == (2, 4, len(found.words), len(found.words))
+
+
+def test_texts_beyond_the_limit_are_cut(encoder):
+    (found,) = read_attention(["word " * 500], encoder)
+    assert len(found.words) == encoder.max_length
+
+
+def test_other_architectures_have_attention(tiny_distilbert):
+    (found,) = read_attention(TEXTS[:1], load_encoder(str(tiny_distilbert)))
+    assert found.weights.shape == (2, 4, 6, 6)
+
+
+def test_an_encoder_without_attention_is_refused(encoder):
+    class Silent:
+        config = encoder.model.config
+
+        def set_attn_implementation(self, name):
+            pass
+
+        def __call__(self, **batch):
+            return type("Output", (), {"attentions": None})()
+
+    silent = type(encoder)(**{**vars(encoder), "model": Silent()})
+    with pytest.raises(UserError, match="returns no attention"):
+        list(read_attention(TEXTS, silent))
+
+
+def test_merging_by_hand():
+    weights = np.array([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.0, 0.5, 0.5]])
+    merged = merge_pieces(weights, np.array([0, 1, 1]))
+    assert merged == pytest.approx(np.array([[0.5, 0.5], [0.1, 0.9]]))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "groups"),
+    [
+        ([[0, 0], [0, 3], [3, 4], [4, 5], [6, 9], [0, 0]], [0, 1, 1, 1, 2, 3]),
+        ([[0, 0], [0, 5], [5, 9], [0, 0]], [0, 1, 2, 3]),  # the space belongs to the next word
+    ],
+)
+def test_tokens_find_their_words(offsets, groups):
+    begin, end = np.array(offsets).T
+    tokens = [f"t{place}" for place in range(len(offsets))]
+    places = pd.DataFrame({"token": tokens, "begin": begin, "end": end, "special": end == 0})
+    found = group_words("isn't bad", places)
+    assert found.groups.tolist() == groups
+    assert found.words == ["t0", "isn't", "bad", tokens[-1]]
+    assert found.special.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It isn't bad...", ["It", "isn't", "bad", ".", ".", "."]),
+        ("\u597d\u770b, ok", ["\u597d", "\u770b", ",", "ok"]),
+        (
+            "\u0939\u093f\u0928\u094d\u0926\u0940 film",
+            ["\u0939\u093f\u0928\u094d\u0926\u0940", "film"],
+        ),
+    ],
+)
+def test_words_of_a_text(text, words):
+    assert [text[a:b] for a, b in find_words(text)] == words
+
+
+@pytest.mark.parametrize(
+    "text", ["Love \u2764\ufe0f it!!", "a\u200bb c", "cafe\u0301 noir", "Wait ... what ?!", ""]
+)
+def test_odd_signs_lose_no_word(encoder, text):
+    (found,) = read_attention([text], encoder)
+    assert found.weights.shape[-1] == len(found.words) == len(found.special)
+    assert np.allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+    assert found.special.sum() == 2
+
+
+def test_long_texts_come_in_small_batches(encoder, monkeypatch):
+    texts = ["word " * count for count in (50, 3, 40, 2, 60)]
+    whole = list(read_attention(texts, encoder))
+    monkeypatch.setattr(attention_module, "CELLS", 4000)
+    sizes = []
+    run = attention_module.run_openly
+    monkeypatch.setattr(
+        attention_module,
+        "run_openly",
+        lambda own, batch: (sizes.append(tuple(batch["input_ids"].shape)), run(own, batch))[1],
+    )
+    parts = list(read_attention(texts, encoder))
+    assert max(rows * width**2 for rows, width in sizes) <= 4096
+    for one, other in zip(whole, parts, strict=True):
+        assert np.allclose(one.weights, other.weights, atol=1e-6)
+
+
+def test_versions_stand_side_by_side(encoder, tiny_distilbert):
+    encoders = {"before": encoder, "after": load_encoder(str(tiny_distilbert))}
+    found = list(read_versions(TEXTS, encoders))
+    assert [list(own) for own in found] == [["before", "after"]] * 3
+    assert found[1]["before"].words == found[1]["after"].words
+
+
+def test_rollout_of_two_layers_by_hand():
+    first, second = np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    weights = np.stack([first, second])[:, None].repeat(3, axis=1)
+    # Half of each is itself: [[.5, .5], [0, 1]], then [[1, 0], [.5, .5]] of that.
+    assert rollout(weights) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))

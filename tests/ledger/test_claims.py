@@ -1,0 +1,119 @@
+import json
+
+import pytest
+import yaml
+
+from sentigeo.ledger.claims import LEDGER, badge_of, judge_claim, load_claims, show_claim
+from sentigeo.errors import UserError
+from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters
+
+GAIN = {"value": 0.1, "low": 0.05, "high": 0.15, "n": 40, "unit": "difference"}
+DECLARED = {
+    "id": "C1", "source": "002", "statement": "It helps & <pays>.", "chapter": "02_finetune",
+    "measure": "gain", "metric": "gain.all", "others": {"on *": "gain.on_*"},
+    "rule": "supported if above 0.", "verdict": {"above": {"gain.all": 0}},
+}  # fmt: skip
+METRICS = {"gain.all": GAIN, "gain.on_news_texts": GAIN | {"value": 0.12}}
+
+
+@pytest.fixture
+def claim(tmp_path):
+    return load_claims(write(tmp_path, [DECLARED]))[0]
+
+
+def write(folder, claims):
+    path = folder / "claims.yaml"
+    path.write_text(yaml.safe_dump(claims))
+    return path
+
+
+def test_every_claim_of_the_sources_is_declared():
+    numbers = {"A": 2, "B": 5, "C": 9, "D": 3, "E": 5}
+    expected = [f"{letter}{n}" for letter, count in numbers.items() for n in range(1, count + 1)]
+    claims = load_claims()
+    assert [claim.id for claim in claims] == expected
+    sources = dict(zip("ABCDE", ("000", "001", "002", "003", "004"), strict=True))
+    assert all(claim.source == sources[claim.id[0]] for claim in claims)
+
+
+def test_the_chapter_of_a_claim_shows_its_verdict():
+    shown = {path.stem: path.read_text("utf-8") for path in list_chapters()}
+    for claim in load_claims():
+        [line] = [ln for ln in shown[claim.chapter].splitlines() if "chapter.verdict(" in ln]
+        assert f'\\"{claim.id}\\"' in line
+
+
+def test_published_verdicts_follow_from_the_published_metrics():
+    results = json.loads((ROOT / "reports/results.json").read_text("utf-8"))
+    reasons = results["skipped"] | results["untestable"]
+    judged = [judge_claim(claim, results["metrics"], reasons) for claim in load_claims()]
+    assert judged == results["claims"]
+    assert {claim["verdict"] for claim in judged} > {"supported", "refuted", "not supported"}
+
+
+def test_a_claim_is_judged_by_what_was_measured(claim):
+    judged = judge_claim(claim, METRICS, {})
+    assert judged["verdict"] == "supported"
+    assert judged["reason"] is None
+    assert {k: judged[k] for k in GAIN} == GAIN
+    [other] = judged["others"]
+    assert (other["measure"], other["value"]) == ("on news texts", 0.12)
+    low = METRICS | {"gain.all": GAIN | {"low": -0.01}}
+    assert judge_claim(claim, low, {})["verdict"] == "not supported"
+
+
+def test_a_claim_without_a_measurement_is_an_error(claim):
+    for missing in METRICS:
+        metrics = {name: own for name, own in METRICS.items() if name != missing}
+        with pytest.raises(UserError, match=r"The claim C1 names 'gain\.(all|on_\*)', which no"):
+            judge_claim(claim, metrics, {})
+
+
+@pytest.mark.parametrize("key", ["C1", "02_finetune"])
+def test_a_claim_that_cannot_be_tested_says_why(claim, key):
+    judged = judge_claim(claim, {}, {key: "There are no pairs."})
+    assert judged["verdict"] == "not testable in this profile"
+    assert judged["reason"] == "There are no pairs."
+    assert judged["value"] is None
+    assert judged["others"] == []
+    assert "Why: There are no pairs." in show_claim(judged)[1]
+
+
+def test_a_claim_is_shown_with_everything_behind_it(claim):
+    page, plain = show_claim(judge_claim(claim, METRICS, {}))
+    assert plain == (
+        "C1. It helps & <pays>. Verdict: supported.\n"
+        "Measured: gain: +0.100 [+0.050, +0.150; n = 40] "
+        "(on news texts +0.120 [+0.050, +0.150; n = 40]).\n"
+        "Rule: supported if above 0."
+    )
+    assert '<b class="verdict verdict-supported">supported</b>' in page
+    assert "It helps &amp; &lt;pays&gt;." in page
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"verdict": {"over": {"gain.all": 0}}}, "The rule of C1 in claims.yaml: 'over' is none"),
+        ({"source": "2"}, "String should match pattern"),
+        ({"metrics": "gain"}, "Extra inputs are not permitted"),
+        ({"rule": None}, "valid string"),
+    ],
+)
+def test_a_claim_that_is_declared_wrongly_is_refused(tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
+        load_claims(write(tmp_path, [DECLARED | change]))
+
+
+def test_a_claim_is_declared_once(tmp_path):
+    with pytest.raises(UserError, match=r"claims\.yaml declares the claim C1 twice"):
+        load_claims(write(tmp_path, [DECLARED, DECLARED]))
+
+
+def test_the_ledger_lies_beside_the_chapters():
+    assert LEDGER.parent == NOTEBOOKS
+
+
+def test_badges():
+    assert badge_of("partly") == "verdict-partly"
+    assert badge_of("not testable in this profile") == "verdict-not-testable"

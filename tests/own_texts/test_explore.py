@@ -1,0 +1,99 @@
+import re
+
+import numpy as np
+import pytest
+
+from sentigeo.report.notebook import STAGE_VARIABLE
+from sentigeo.own_texts.decisions import Reading
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.errors import UserError
+from sentigeo.own_texts.explore import MOST_PIECES, SERVED, Explorer
+from sentigeo.figures.style import colour_labels
+
+KNOWN = ["good day", "good night", "bad day", "bad night", "<b>bad</b> end"]
+
+
+def decide(texts):
+    """The share of the word `bad` among good and bad ones."""
+    bad = np.array([len(re.findall("bad", text)) for text in texts], float)
+    good = np.array([len(re.findall("good", text)) for text in texts], float)
+    chance = (bad + 1) / (bad + good + 2)
+    return np.stack([chance, 1 - chance], axis=1)
+
+
+@pytest.fixture(scope="module")
+def explorer(tiny_bert):
+    reading = Reading(load_encoder(str(tiny_bert)), "mean", 32)
+    return Explorer(
+        reading, decide, ["b_ad", "good"], texts=KNOWN, vectors=reading.vectors_of_few(KNOWN),
+        groups=colour_labels(np.array([1, 1, 0, 0, 0]), ["b_ad", "good"]),
+    )  # fmt: skip
+
+
+def test_look(explorer):
+    found = explorer.look("bad day, bad night")
+    np.testing.assert_allclose(found.probabilities, [0.75, 0.25])
+    pulls = dict(zip(found.words["word"], found.words["pull"], strict=True))
+    assert pulls["bad"] == pytest.approx(0.75 - 2 / 3)
+    assert pulls["day"] == pulls[","] == 0
+    assert found.words[["begin", "end"]].iloc[1].tolist() == [4, 7]
+    assert list(found.near) == ["cosine", "group", "text"]
+    assert len(found.near) == 5
+    assert found.near["cosine"].is_monotonic_decreasing
+
+
+def test_a_known_text_is_its_own_nearest_and_lies_where_it_lies(explorer):
+    found = explorer.look("bad night")
+    assert found.near.iloc[0].tolist() == [pytest.approx(1), "b_ad", "bad night"]
+    np.testing.assert_allclose(found.place, explorer._points[3], atol=1e-4)
+
+
+def test_long_texts_are_taken_apart_in_phrases(explorer):
+    found = explorer.look("good bad " * 200)
+    assert len(found.words) == MOST_PIECES
+    assert found.words["end"].iloc[-1] == len("good bad " * 200) - 1
+
+
+def test_mark_up_is_not_read(explorer):
+    found = explorer.look("bad<br /><br />day &amp; night")
+    assert found.sentence == "bad day & night"
+    assert found.words["word"].tolist() == ["bad", "day", "&", "night"]
+
+
+def test_nothing_is_nothing_to_look_at(explorer):
+    with pytest.raises(UserError, match="nothing to look at"):
+        explorer.look(" \n")
+
+
+def test_show_escapes_texts(explorer, shown, monkeypatch):
+    monkeypatch.setattr("sentigeo.own_texts.explore.display", lambda value, **_: shown.append(value))
+    explorer.show('bad <script>alert(1)</script> "so"')
+    assert r"**b\_ad** with probability 0.667" in shown[0].data
+    assert "<script>" not in shown[1]["text/html"]
+    assert "&lt;" in shown[1]["text/html"]
+    assert "bad +0.167" in shown[1]["text/plain"]
+    assert "<b>" not in shown[2]["text/html"]
+    assert shown[3].data[:4] == b"\x89PNG"
+
+
+def test_without_a_server_or_in_a_report_there_is_no_box(explorer, shown, monkeypatch):
+    monkeypatch.delenv(SERVED, raising=False)
+    explorer.box()
+    monkeypatch.setenv(SERVED, "notebooks/90_your_texts.ipynb")
+    monkeypatch.setenv(STAGE_VARIABLE, "stage")
+    explorer.box()
+    assert ["`make lab`" in output.data for output in shown] == [True, True]
+
+
+def test_a_box_takes_sentences(explorer, monkeypatch):
+    monkeypatch.setenv(SERVED, "notebooks/90_your_texts.ipynb")
+    monkeypatch.delenv(STAGE_VARIABLE, raising=False)
+    shown, seen = [], []
+    monkeypatch.setattr("sentigeo.own_texts.explore.display", lambda *values, **_: shown.extend(values))
+    monkeypatch.setattr(explorer, "show", seen.append)
+    explorer.box()
+    row, _ = shown
+    field, button = row.children
+    field.value = "bad day"
+    button.click()
+    assert seen == ["bad day"]

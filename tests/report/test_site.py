@@ -1,0 +1,161 @@
+import json
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from PIL import Image
+
+from sentigeo.report.article import Picture
+from sentigeo.errors import UserError
+from sentigeo.report.site import (
+    build_site,
+    fit_into,
+    format_number,
+    group_metrics,
+    make_thumbnail,
+    pick_cover,
+)
+
+LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
+
+
+class Page(HTMLParser):
+    """What a page loads, what it links to, its pictures, and the places it can be linked at."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.loads, self.links, self.pictures, self.places = [], [], [], [""]
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag in LOADS and attributes.get(LOADS[tag]):
+            self.loads.append(attributes[LOADS[tag]])
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        if tag == "img":
+            self.pictures.append(attributes)
+        self.places.append(attributes.get("id"))
+
+
+@pytest.fixture(scope="module")
+def pages(built):
+    site = built / "reports/site"
+    return {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
+
+
+def test_sphinx_has_no_complaints(built):
+    assert (built / "build/warnings.txt").read_text() == ""
+
+
+def test_every_chapter_and_figure_is_there(built, pages):
+    names = {path.stem for path in pages}
+    assert names >= {path.stem for path in (built / "reports").glob("*.ipynb")}
+    assert names >= {"index", "figures", "search"}
+    figures = {f"figures/{path.name}" for path in (built / "figures").glob("*.png")}
+    interactive = {f"figures/{path.name}" for path in (built / "figures").glob("*.html")}
+    for name in ("figures", "chapters"):
+        own = [page for path, page in pages.items() if (path.stem == name) == (name == "figures")]
+        assert {load for page in own for load in page.loads} >= figures
+        assert {link for page in own for link in page.links} >= interactive
+
+
+def test_the_index_page_says_it_all(built, pages):
+    index = built / "reports/site/index.html"
+    text = index.read_text("utf-8")
+    results = json.loads((built / "reports/results.json").read_text("utf-8"))
+    chapters = {f"{name}.html" for name in results["seconds"]}
+    assert {link.partition("#")[0] for link in pages[index].links} >= chapters | {"numbers.html"}
+    for claim in results["claims"]:
+        assert f'<td class="claim-id">{claim["id"]}</td>' in text
+    assert "Do the 8 contrastive samples help?" in text
+    assert "fine-tuned with 8 samples" in text
+    for fact in (results["encoder"]["sha256"], results["data"]["sha256"], results["profile"]):
+        assert fact in text
+    assert f"together {sum(results['seconds'].values()):,.0f} on" in text
+    assert 'src="figures/04_maps_classes.png"' in text
+
+
+def test_chapters_read_like_articles(built):
+    for path in (built / "reports").glob("*.ipynb"):
+        page = (built / "reports/site" / f"{path.stem}.html").read_text("utf-8")
+        assert "Show code" in page
+        boxes = page.count('class="scroll"') + page.count('class="table-wrapper')
+        assert boxes == page.count("<table")
+        assert 'id="T_t"' not in page
+        assert 'class="byline">Chapter' in page
+        assert 'class="next-page"' in page
+
+
+def test_all_numbers_are_listed(built):
+    page = (built / "reports/site/numbers.html").read_text("utf-8")
+    results = json.loads((built / "reports/results.json").read_text("utf-8"))
+    for name in results["metrics"]:
+        assert f"<code>{name}</code>" in page
+
+
+def test_no_page_loads_anything_from_elsewhere(built, pages):
+    for path, page in pages.items():
+        assert [load for load in page.loads if urlsplit(load).netloc] == [], path.name
+    for path in (built / "reports/site").rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text("utf-8")), path
+
+
+def test_every_link_resolves(pages):
+    for path, page in pages.items():
+        for link in page.links + page.loads:
+            target = urlsplit(link)
+            if target.scheme:
+                continue
+            other = (path.parent / unquote(target.path)).resolve() if target.path else path
+            assert other.is_file(), (path.name, link)
+            if target.fragment and other in pages:
+                assert target.fragment in pages[other].places, (path.name, link)
+
+
+def test_every_picture_says_what_it_shows(pages):
+    for path, page in pages.items():
+        for picture in page.pictures:
+            assert picture.get("alt", "").count(" ") > 2, (path.name, picture)
+            assert {"width", "height"} <= picture.keys(), (path.name, picture)
+
+
+def test_search_finds_the_pages(built):
+    index = (built / "reports/site/searchindex.js").read_text("utf-8")
+    assert "01_reviews" in index
+    assert "baselin" in index
+
+
+def test_no_report_no_site(tmp_path):
+    with pytest.raises(UserError, match="run 'make report' with it first"):
+        build_site(tmp_path, tmp_path, tmp_path / "build")
+
+
+def test_numbers():
+    assert format_number(0.87349) == "0.873"
+    assert format_number(1234) == "1,234"
+    assert format_number(None) == "-"
+    assert format_number(-0.0001) == "0.000"
+
+
+def test_metrics_are_grouped_by_their_first_part():
+    assert group_metrics({"a.x": 1, "b.x": 2, "a.y.z": 3}) == {
+        "a": {"a.x": 1, "a.y.z": 3}, "b": {"b.x": 2}
+    }  # fmt: skip
+
+
+def test_thumbnails_are_small_and_keep_their_shape(tmp_path):
+    Image.new("RGB", (1120, 700), "#D55E00").save(tmp_path / "x.png")
+    make_thumbnail(tmp_path / "x.png", tmp_path / "small" / "x.png")
+    with Image.open(tmp_path / "small" / "x.png") as small:
+        assert small.size == (480, 300)
+        assert small.convert("RGB").getpixel((9, 9)) == pytest.approx((213, 94, 0), abs=4)
+    assert fit_into((480, 300), Picture("tall.png", 1000, 3000)) == (100, 300)
+    assert fit_into((480, 300), Picture("tiny.png", 20, 10)) == (20, 10)
+
+
+def test_the_cover_of_a_chapter():
+    assert pick_cover(["04_maps_variance.png", "04_maps_classes.png"]) == "04_maps_classes.png"
+    assert pick_cover(["13_new_first.png", "13_new_second.png"]) == "13_new_first.png"
+    assert pick_cover([]) is None
