@@ -44,7 +44,7 @@ class Profile(BaseModel):
         contrastive_samples: Handcrafted samples put in front of the drawn reviews.
         test_reviews: Reviews of the test pool that every model is scored on.
         max_length: Token budget of a text.
-        truncation: What to keep of a longer text: `head`, or `head+tail`.
+        truncation: What to keep of a longer text: `first`, or `first+last`.
         trained_layers: Layers trained in the comparison with and without contrastive samples; 1.5
             stands for the last layer and the feed-forward half of the one below.
         epochs: Times every text is seen in that comparison.
@@ -104,7 +104,7 @@ class Profile(BaseModel):
     contrastive_samples: Annotated[int, Field(ge=0, multiple_of=2)]
     test_reviews: Positive
     max_length: Annotated[int, Field(ge=8)]
-    truncation: Literal["head", "head+tail"]
+    truncation: Literal["first", "first+last"]
     trained_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
     epochs: Positive
     token_share: Annotated[float, Field(gt=0, le=1)]

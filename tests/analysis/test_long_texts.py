@@ -20,7 +20,7 @@ def test_three_ways_are_what_they_are_called(tiny, tmp_path):
     for pooling in ("mean", "cls"):
         expected = {
             "beginning": embed_texts(texts, tiny, pooling=pooling),
-            "head and tail": embed_texts(texts, tiny, pooling=pooling, truncation="head+tail"),
+            "head and tail": embed_texts(texts, tiny, pooling=pooling, truncation="first+last"),
             "windows": embed_texts(texts, tiny, pooling=pooling, window=64),
         }
         for way in WAYS:
