@@ -1,5 +1,5 @@
 import pytest
-from conftest import change_profile
+from helpers import change_profile
 from pydantic import ValidationError
 
 from sentigeo import profile as profile_module

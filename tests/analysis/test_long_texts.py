@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
 from sentigeo.analysis.probes import WAYS, pick_long_rows, read_long_texts, score_readings
 from sentigeo.cache import Store
-from sentigeo.files import save_arrays
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
 from sentigeo.encoder.vectors import Vectors
+from sentigeo.files import save_arrays
 
 
 @pytest.fixture(scope="module")

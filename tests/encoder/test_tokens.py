@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
+from sentigeo.encoder.tokens import encode_texts, token_batches, window_texts
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.encoder.tokens import encode_texts, token_batches, window_texts
 
 
 @pytest.fixture(scope="module")

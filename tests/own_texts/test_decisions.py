@@ -4,6 +4,9 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
+from sentigeo.errors import UserError
 from sentigeo.own_texts.decisions import (
     Reading,
     decide_by_head,
@@ -12,9 +15,6 @@ from sentigeo.own_texts.decisions import (
     has_head,
     pick_pooling,
 )
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
 
 TEXTS = ["a fine film", "I want my money back, all of it", "so so", "a " * 90]
 
