@@ -5,6 +5,7 @@ import shutil
 import tempfile
 
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")  # never the user's own models and data
+os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is asked of a network
 
 import numpy as np
 import pytest

@@ -87,5 +87,5 @@ def test_packages_are_those_that_code_imports_and_what_they_rest_on():
 
 
 def test_a_module_that_is_not_there():
-    with pytest.raises(ValueError, match="no module sentigeo.nothing"):
+    with pytest.raises(ValueError, match=r"no module sentigeo\.nothing"):
         hash_code("sentigeo.nothing")
