@@ -63,7 +63,9 @@ def encode_texts(
     before, after, room = _frame(tokenizer, max_length, "max_length")
     first = int(room * FIRST_SHARE) if truncation == "first+last" else room
     rows = (
-        before + (ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :]) + after
+        before
+        + (ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :])
+        + after
         for ids in _tokenize(texts, tokenizer)
     )
     return _join(rows, tokenizer)
