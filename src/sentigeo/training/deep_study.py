@@ -160,7 +160,7 @@ def prepare_draw(texts: TextSet, seed: int, encoder: Encoder, profile: Profile) 
             f"deep_tokens is {profile.deep_tokens}, but the encoder reads at most "
             f"{encoder.max_length} tokens."
         )
-    tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "head")
+    tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "first")
     depth = min(profile.deep_layers, encoder.layers)
     warming = DeepRecipe(
         WARM_EPOCHS, WARM_RATE, profile.deep_batch_size, clustering=0.0, masked=1.0
