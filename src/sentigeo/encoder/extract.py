@@ -115,6 +115,7 @@ def _compute_missing(
         computed = run_in_threads(run, batches, threads)
         for shard in track(missing, "reading", work, unit="tokens"):
             _store_shard(store, shard, list(islice(computed, len(shard.batches))))
+        next(computed, None)  # so that joblib knows that nothing was left
     accelerator.wait_for_everyone()
 
 

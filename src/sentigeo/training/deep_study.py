@@ -191,8 +191,7 @@ def train_draws(
         for job in track(jobs, "clustering"):
             train_draw(*job)
     else:
-        found = [all(store.find("deep", d.key_of(name)) for name in CONDITIONS) for d in draws]
-        missing = [job for job, there in zip(jobs, found, strict=True) if not there]
+        missing = [job for job in jobs if not _is_stored(job[0], store)]
         list(run_in_processes(train_draw, missing, "clustering"))
     return [_read_draw(draw, encoder, store) for draw in draws]
 
@@ -218,6 +217,11 @@ def train_draw(draw: Draw, model: str, revision: str | None, root: Path) -> None
             obtain(store, "deep", key, fill, accelerator)
             if accelerator.is_main_process:
                 forget_state(state)
+
+
+def _is_stored(draw: Draw, store: Store) -> bool:
+    runs = [store.find("deep", draw.key_of(name)) for name in CONDITIONS]
+    return all(runs) and store.find("deep-head", draw.key) is not None
 
 
 def _recipe(condition: Condition, seed: int, profile: Profile) -> DeepRecipe:
