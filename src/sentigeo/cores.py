@@ -53,6 +53,7 @@ def run_in_processes(
     try:
         for _ in track(range(len(jobs)), name, weights):
             yield next(results)
+        next(results, None)  # so that joblib knows that nothing was left
     except TerminatedWorkerError:
         raise UserError("A process at work was killed, perhaps out of memory.") from None
 
