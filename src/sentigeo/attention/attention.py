@@ -1,6 +1,5 @@
 """Attention: the weights of every head, read from an encoder and merged to words."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from sentigeo.analysis.keywords import MARKS
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.tokens import count_tokens
 from sentigeo.errors import UserError
+from sentigeo.text import find_words
 
 CELLS = 100_000  # tokens squared, all texts of a batch together
-# Words with their apostrophes ("don't" is one), single signs, single Chinese or Japanese letters.
-_SINGLE = "\u3040-\u30ff\u3400-\u9fff"
-_LETTERS = rf"(?:(?![{_SINGLE}])[\w{MARKS}])+"
-_WORD = re.compile(rf"[{_SINGLE}]|{_LETTERS}(?:['\u2019]{_LETTERS})*|[^\w\s]")
 _PARTS = {
     "layer norm": ("norm",),
     "embeddings": ("embedding",),
@@ -151,11 +146,6 @@ def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> tuple[Tensor,
     scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
     weights = scores.masked_fill(mask[:, None, None] == 0, float("-inf")).softmax(dim=-1)
     return weights, (weights @ value).transpose(1, 2).flatten(2)
-
-
-def find_words(text: str) -> list[tuple[int, int]]:
-    """Return where the words and signs of a text begin and end."""
-    return [match.span() for match in _WORD.finditer(text)]
 
 
 def group_words(text: str, places: pd.DataFrame) -> Words:
