@@ -6,11 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from sentigeo.figures.style import spread_colours
 from sentigeo.figures.maps import plot_maps
+from sentigeo.figures.style import PALETTE, spread_colours
 from sentigeo.report.notebook import VISIBLE, Page, draw_png
 from sentigeo.text import excerpt
-from sentigeo.figures.style import PALETTE
 
 
 @pytest.fixture

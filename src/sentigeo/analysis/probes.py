@@ -112,7 +112,7 @@ def read_long_texts(
     """
     limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
     windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
-    ends = encode_texts(texts, encoder.tokenizer, limit, "head+tail")
+    ends = encode_texts(texts, encoder.tokenizer, limit, "first+last")
     in_windows, of_ends = (extract(t, encoder, store, kinds)[0] for t in (windows, ends))
     first = np.flatnonzero(np.diff(owners, prepend=-1))
     found: dict[Reading, np.ndarray] = {}

@@ -213,7 +213,7 @@ def embed_texts(
     window: int | None = None,
     *,
     overlap: int | None = None,
-    truncation: Truncation = "head",
+    truncation: Truncation = "first",
     store: Store | None = None,
 ) -> np.ndarray:
     """Return the (n, d) float32 vectors of n texts.

@@ -143,7 +143,7 @@ class DeepStudy:
                 f"deep_tokens is {profile.deep_tokens}, but the encoder reads at most "
                 f"{encoder.max_length} tokens."
             )
-        self.tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "head")
+        self.tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "first")
         self.depth = min(profile.deep_layers, encoder.layers)
         cut = encoder.model.config.model_type in BERT_LIKE and self.depth < encoder.layers
         self._kept_layers = [encoder.layers - self.depth] if cut else []
