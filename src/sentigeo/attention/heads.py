@@ -71,7 +71,8 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
         attention = next(reading)
         shares.append(target_shares(attention))
         entropies.append(entropy(attention))
-        flip, target = find_negated(attention.words, opinions), find_opinion(attention.words, opinions)
+        flip = find_negated(attention.words, opinions)
+        target = find_opinion(attention.words, opinions)
         if flip:
             negated.append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:
