@@ -20,7 +20,7 @@ THREAD_VARIABLES = (
 
 def count_processes() -> int:
     """Return how many processes may work at the same time."""
-    return min(MOST_PROCESSES, cpu_count())
+    return min(MOST_PROCESSES, int(cpu_count()))
 
 
 def run_in_processes(

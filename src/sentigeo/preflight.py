@@ -1,11 +1,12 @@
 """What is found out before any notebook starts: whether a run can be made, and what it skips."""
 
 from sentigeo.analysis.keywords import least_texts, share_a_term
-from sentigeo.attention.attention import run_openly, tokenize
+from sentigeo.attention.attention import run_with_attention
 from sentigeo.data.reviews import load_reviews
 from sentigeo.data.text_sets import load_text_sets, usable_sets
 from sentigeo.encoder.bert_layers import encoder_layers
 from sentigeo.encoder.encoder import Encoder, load_encoder
+from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
 from sentigeo.profile import Profile
 from sentigeo.training.deep_encoder import check_masked_lm
@@ -56,7 +57,7 @@ def _no_keywords(texts: list[str]) -> str:
 def _no_attention(encoder: Encoder) -> str:
     """Say if an encoder does not return what its heads look at."""
     try:
-        run_openly(encoder, tokenize(["A word."], encoder)[0])
+        run_with_attention(encoder, tokenize(["A word."], encoder)[0])
     except UserError as error:
         return str(error)
     return ""
