@@ -83,7 +83,7 @@ def _examine(profile: Profile, store: Store) -> Conditions:
     }
     if not skipped[DEEP]:
         _check_budget("deep_tokens", profile.deep_tokens, encoder)
-        load_text_sets(profile)
+        load_text_sets(profile, corpus)
     unmet = list_unmet(profile, corpus, encoder)
     return Conditions({name: why for name, why in skipped.items() if why}, unmet)
 
@@ -157,10 +157,11 @@ def _no_keywords(texts: list[str]) -> str:
 
 def _no_attention(encoder: Any) -> str:
     """Say if an encoder does not return the attention of its heads."""
-    from sentigeo.attention.attention import run_openly, tokenize
+    from sentigeo.attention.attention import run_with_attention
+    from sentigeo.encoder.tokens import tokenize
 
     try:
-        run_openly(encoder, tokenize(["A word."], encoder)[0])
+        run_with_attention(encoder, tokenize(["A word."], encoder)[0])
     except UserError as error:
         return str(error)
     return ""

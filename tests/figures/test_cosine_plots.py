@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 
+from sentigeo.analysis.cosine_remedies import threshold_curve
 from sentigeo.analysis.cosines import count_pairs
 from sentigeo.figures.cosines import (
     plot_cosines,
@@ -10,7 +11,6 @@ from sentigeo.figures.cosines import (
     plot_shots,
     plot_thresholds,
 )
-from sentigeo.analysis.cosine_remedies import threshold_curve
 
 LABELS = np.repeat([0, 1, 2], 5)
 VECTORS = np.random.default_rng(0).normal(size=(15, 4)) + np.eye(4)[LABELS]

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.figures.style import PALETTE
 from sentigeo.figures.intervals import (
     VERDICT_COLOURS,
     plot_estimates,
@@ -10,6 +9,7 @@ from sentigeo.figures.intervals import (
     plot_ledger,
     plot_lengths,
 )
+from sentigeo.figures.style import PALETTE
 from sentigeo.ledger.rules import VERDICTS
 
 

@@ -3,9 +3,8 @@ import pandas as pd
 from test_map_page import read_data, unpack
 
 from sentigeo.analysis.clusters import Clusters, NamedClusters
+from sentigeo.encoder.vectors import Space, Vectors
 from sentigeo.figures.interactive import MOST, clean, colour_reviews, make_review_map
-from sentigeo.encoder.vectors import Space
-from sentigeo.encoder.vectors import Vectors
 
 NOTHING = Vectors(0, 0, (), ())
 

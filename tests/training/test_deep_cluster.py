@@ -11,16 +11,13 @@ from safetensors.torch import load_file
 
 from sentigeo import deep_cluster
 from sentigeo.analysis.clusters import align_clusters, find_clusters
-from sentigeo.training.deep_clustering import embed_all, train_clusters, warm_head
-from sentigeo.training.deep_encoder import DeepEncoder, TopDeepEncoder
-from sentigeo.training.deep_clustering import DeepRecipe
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
-from sentigeo.encoder.extract import extract
-from sentigeo.training.deep_encoder import load_masked_lm
-from sentigeo.training.deep_encoder import mask_tokens
 from sentigeo.cache import Store
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import encode_texts
+from sentigeo.errors import UserError
+from sentigeo.training.deep_clustering import DeepRecipe, embed_all, train_clusters, warm_head
+from sentigeo.training.deep_encoder import DeepEncoder, TopDeepEncoder, load_masked_lm, mask_tokens
 
 RECIPE = DeepRecipe(epochs=6, learning_rate=2e-3, batch_size=16, clustering=1.0, masked=0.5)
 

@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from sentigeo.training.deep_encoder import DeepEncoder, TopDeepEncoder
+from sentigeo.cache import Store
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import extract
-from sentigeo.training.deep_encoder import load_masked_lm
-from sentigeo.cache import Store
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.encoder.trunk import make_batch
+from sentigeo.training.deep_encoder import DeepEncoder, TopDeepEncoder, load_masked_lm
 
 WORDS = np.arange(2000, 2100)
 TEXTS = ["a good film", "a long and boring story about nothing", "fine"]

@@ -3,13 +3,13 @@ import pytest
 
 from sentigeo import deep_study
 from sentigeo.analysis.clusters import find_clusters
-from sentigeo.training.deep_study import CONDITIONS, DeepStudy
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
-from sentigeo.profile import load_profile
 from sentigeo.cache import Store
 from sentigeo.data.text_sets import TextSet
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
+from sentigeo.errors import UserError
+from sentigeo.profile import load_profile
+from sentigeo.training.deep_study import CONDITIONS, DeepStudy
 
 WORDS = {"cats": "purr paw whisker tail", "cars": "engine wheel road brake"}
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from sentigeo.training.state import obtain, own_rows, seed_step, take_step
-from sentigeo.errors import UserError
 from sentigeo.cache import Store
+from sentigeo.errors import UserError
+from sentigeo.training.state import obtain, own_rows, seed_step, take_step
 
 
 def process(rank, world):

@@ -10,15 +10,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sentigeo.training.classifier import TopClassifier, WholeClassifier, load_classifier
+from sentigeo.cache import Store
 from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
 from sentigeo.encoder.extract import extract
+from sentigeo.encoder.tokens import encode_texts
+from sentigeo.errors import UserError
+from sentigeo.training.classifier import TopClassifier, WholeClassifier, load_classifier
 from sentigeo.training.loop import Recipe, TrainingSet, predict, train
 from sentigeo.training.loop import _batches as make_batches
 from sentigeo.training.loop import _set_rate as set_rate
-from sentigeo.cache import Store
-from sentigeo.encoder.tokens import encode_texts
 from sentigeo.training.state import forget_state
 
 GOOD, BAD = ["lovely", "warm", "clever", "brilliant"], ["awful", "cold", "stupid", "boring"]

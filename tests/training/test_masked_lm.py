@@ -3,10 +3,8 @@ import pytest
 import torch
 from transformers import BertForMaskedLM, RobertaForMaskedLM
 
-from sentigeo.encoder.bert_layers import encoder_layers
-from sentigeo.training.deep_encoder import TopDeepEncoder
-from sentigeo.training.deep_encoder import Decoder, load_masked_lm
-from sentigeo.encoder.bert_layers import attend_from_places
+from sentigeo.encoder.bert_layers import attend_from_places, encoder_layers
+from sentigeo.training.deep_encoder import Decoder, TopDeepEncoder, load_masked_lm
 
 
 @pytest.fixture(scope="module")

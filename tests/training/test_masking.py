@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from sentigeo.encoder.encoder import load_encoder
-from sentigeo.training.deep_encoder import NO_ANSWER, mask_tokens
 from sentigeo.encoder.tokens import encode_texts
+from sentigeo.training.deep_encoder import NO_ANSWER, mask_tokens
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,17 @@ import sys
 
 import numpy as np
 import pytest
+from sentigeo.data.corpus import build_corpus
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
-from sentigeo.training.runs import plan_runs
-from sentigeo.profile import load_profile
-from sentigeo.data.reviews import load_reviews
 from sentigeo.cache import Store
-from sentigeo.training.runs import Study, kept_models, pick_tuned
-from sentigeo.data.corpus import build_corpus
+from sentigeo.data.reviews import load_reviews
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
 from sentigeo.encoder.trunk import make_batch
+from sentigeo.errors import UserError
+from sentigeo.profile import load_profile
+from sentigeo.training.runs import Study, kept_models, pick_tuned, plan_runs
 
 SMALL = {
     "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "dose_epochs": 1,

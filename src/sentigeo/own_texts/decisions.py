@@ -43,7 +43,7 @@ class Reading:
     encoder: Encoder
     pooling: Pooling
     max_length: int
-    truncation: Truncation = "head+tail"
+    truncation: Truncation = "first+last"
 
     def tokens(self, texts: Sequence[str]) -> TokenIds:
         """Cut texts into tokens, each within the budget."""
