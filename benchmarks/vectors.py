@@ -52,7 +52,7 @@ def bench_embed(texts: list[str], encoder: Encoder, profile: Profile) -> dict[st
     theirs(WARM_UP)
     product()
     seconds = take_turns({"own": own, "theirs": theirs, "product": product}, "extraction")
-    tokens = encode_texts(texts, encoder.tokenizer, profile.max_length, "head")
+    tokens = encode_texts(texts, encoder.tokenizer, profile.max_length, "first")
     work = count_operations(tokens.lengths, encoder) / max(rates)
     return {
         "embed.speedup_vs_sentence_transformers": seconds["theirs"] / seconds["own"],

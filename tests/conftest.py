@@ -3,13 +3,12 @@ import json
 import os
 import shutil
 import tempfile
-from pathlib import Path
 
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")  # never the user's own models and data
+os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is asked of a network
 
 import numpy as np
 import pytest
-import yaml
 
 from sentigeo import profile as profile_module
 from sentigeo.profile import load_profile
@@ -33,9 +32,9 @@ def quick():
 
 @pytest.fixture
 def profile_folder(tmp_path, monkeypatch):
-    """Profiles that a test may change: a copy of `quick`."""
-    text = (profile_module.PROFILES / "quick.yaml").read_text()
-    (tmp_path / "quick.yaml").write_text(text)
+    """Profiles that a test may change: copies of `laptop` and `quick`."""
+    for name in ("laptop.yaml", "quick.yaml"):
+        shutil.copy(profile_module.PROFILES / name, tmp_path)
     monkeypatch.setattr(profile_module, "PROFILES", tmp_path)
     return tmp_path
 
@@ -44,7 +43,7 @@ def profile_folder(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What a notebook would show."""
     outputs = []
-    monkeypatch.setattr("sentigeo.report.notebook.display", lambda value, **_: outputs.append(value))
+    monkeypatch.setattr("sentigeo.report.page.display", lambda value, **_: outputs.append(value))
     return outputs
 
 
@@ -178,23 +177,3 @@ def train_words(tokenizer, special_tokens):
         texts, vocab_size=2000, special_tokens=special_tokens, show_progress=False
     )
     return json.loads(tokenizer.to_str())["model"]
-
-
-def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points of three classes around corners so far from the middle, and their labels."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=count)
-    return rng.normal(size=(count, width)) + apart * np.eye(width)[labels], labels
-
-
-def change_profile(folder: Path, **values):
-    """Write other values into the profile file `quick.yaml` of a folder."""
-    path = folder / "quick.yaml"
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}))
-    return path
-
-
-def write_rows(path: Path, rows: list[dict]):
-    """Write a list of objects as JSON."""
-    path.write_text(json.dumps(rows), "utf-8")
-    return path

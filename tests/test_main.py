@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import write_rows
+from helpers import write_rows
 
 from sentigeo.__main__ import main
 from sentigeo.paths import ROOT

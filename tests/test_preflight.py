@@ -1,6 +1,6 @@
 import pytest
 import torch
-from conftest import write_rows
+from helpers import write_rows
 from transformers import (
     AlbertConfig,
     AlbertModel,

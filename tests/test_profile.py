@@ -1,5 +1,5 @@
 import pytest
-from conftest import change_profile
+from helpers import change_profile
 from pydantic import ValidationError
 
 from sentigeo import profile as profile_module
@@ -63,12 +63,19 @@ def test_bad_file_names_key_and_file(profile_folder, values, words):
         assert "\n" not in str(error.value)
 
 
-def test_missing_key_is_named(profile_folder):
+def test_a_file_says_only_what_differs_from_the_published_profile(profile_folder):
     path = profile_folder / "quick.yaml"
+    path.write_text("seeds: 4\n")
+    found, laptop = load_profile(str(path)).settings, load_profile("laptop").settings
+    assert {key: own for key, own in found.items() if own != laptop[key]} == {"seeds": 4}
+
+
+def test_missing_key_is_named(profile_folder):
+    path = profile_folder / "laptop.yaml"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line for line in lines if not line.startswith("seeds")))
-    with pytest.raises(UserError, match=r"'seeds' is missing in .*quick\.yaml"):
-        load_profile("quick")
+    with pytest.raises(UserError, match=r"'seeds' is missing in .*laptop\.yaml"):
+        load_profile("laptop")
 
 
 @pytest.mark.parametrize("overrides", [{"sedes": 1}, {"seeds": "x"}, {"seeds": -1}, {"name": 1},

@@ -6,15 +6,19 @@ from sentigeo.stats import (
     Estimate,
     balanced_share,
     bootstrap,
+    exactly,
     grouped_share,
     half_samples,
+    list_estimates,
     mcnemar,
     mean_over_runs,
     mean_over_strata,
     mean_share,
     paired_difference,
+    range_over,
     share,
     share_of_few,
+    unfold,
 )
 
 
@@ -176,10 +180,28 @@ def test_mean_over_strata_ignores_how_far_groups_lie_apart():
 
 
 def test_how_far_an_estimate_lies_above_a_known_number():
-    assert Estimate(0.75, 0.5, 1.0, 8).over(0.5) == Estimate(0.25, 0.0, 0.5, 8)
+    assert Estimate(0.75, 0.5, 1.0, 8).over(0.5) == Estimate(0.25, 0.0, 0.5, 8, signed=True)
 
 
 def test_what_is_rounded_to_zero_has_no_minus_sign():
     tiny = Estimate(-0.0001, -0.2, 0.0, 5)
     assert f"{tiny:+.3f}" == "+0.000 [-0.200, +0.000; n = 5]"
     assert tiny.brief() == "0.000 [-0.200,\u00a00.000]"
+
+
+def test_differences_are_written_with_their_sign():
+    gain = paired_difference(np.array([1, 1, 0, 1]), np.array([0, 1, 0, 1]), 100)
+    assert f"{gain}".startswith("+0.250 [+0.000,")
+    assert gain == paired_difference(np.array([[1, 1, 0, 1]]), np.array([[0, 1, 0, 1]]), 100)
+    assert f"{exactly(0.5, 3)}" == "0.500 [0.500, 0.500; n = 3]"
+
+
+def test_estimates_as_a_table():
+    found = {("a", 1): exactly(0.1), ("b", 2): range_over([1, 2, 6])}
+    frame = list_estimates(found, "name", "layer")
+    assert frame[["name", "layer"]].to_numpy().tolist() == [["a", 1], ["b", 2]]
+    spread = unfold(frame)
+    assert spread.columns.tolist() == ["name", "layer", "value", "low", "high", "n"]
+    assert spread.iloc[1].tolist() == ["b", 2, 3.0, 1.0, 6.0, 3]
+    assert list_estimates({"x": exactly(1)}, "name")["name"].tolist() == ["x"]
+    assert unfold(list_estimates({}, "name")).empty

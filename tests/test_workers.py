@@ -8,8 +8,8 @@ from functools import partial
 import psutil
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.cores import ask, start_workers
+from sentigeo.errors import UserError
 
 
 class Counter:

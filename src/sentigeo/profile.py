@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from sentigeo.errors import UserError
-from sentigeo.paths import PROFILES
+from sentigeo.paths import PROFILES, PUBLISHED_PROFILE
 
 PACKAGED = "packaged"
 ENGLISH = "en"
@@ -19,6 +19,7 @@ BUILT_IN_SETS = ("rotten_tomatoes", "bbc_news", "reviews")  # of texts, for deep
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
 Rate = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[int, Field(gt=0)]
+Depth = Annotated[float, Field(ge=1, multiple_of=0.5)]
 
 
 class Profile(BaseModel):
@@ -28,61 +29,6 @@ class Profile(BaseModel):
         name: Name of the profile file.
         changes: Keys that were changed for this run, with their new values.
         file: The file it was loaded from, if that is not one of `profiles/`.
-        model: `packaged`, a hub id, or the path of a model folder.
-        model_revision: Commit of the hub model; null takes the newest and records which it was.
-        reviews: `packaged`, a hub data set id, or the path of a CSV, TSV, JSON, JSONL or Parquet
-            file.
-        reviews_revision: Commit of the hub data set; null takes the newest.
-        text_column: Column that holds the text.
-        label_column: Column that holds the label.
-        labels: Class name of each label value, in class order; empty takes every value found.
-        language: What the reviews are written in, such as `en` or `de`. Whatever was handcrafted in
-            English is left out in any other language.
-        draw_per_label: Reviews drawn from each class for training and validation.
-        draw_seed: Random state of the draw and of the split.
-        validation_share: Share of the drawn reviews kept for validation.
-        contrastive_samples: Handcrafted samples put in front of the drawn reviews.
-        test_reviews: Reviews of the test pool that every model is scored on.
-        max_length: Token budget of a text.
-        truncation: What to keep of a longer text: `head`, or `head+tail`.
-        trained_layers: Layers trained in the comparison with and without contrastive samples; 1.5
-            stands for the last layer and the feed-forward half of the one below.
-        epochs: Times every text is seen in that comparison.
-        token_share: Share of a text's tokens that a training step sees, where more than the last
-            layer is trained on a cached trunk.
-        doses: Handcrafted samples of each step of the dose-response.
-        dose_layers: Layers trained in the dose-response.
-        dose_epochs: Times every text is seen in the dose-response.
-        batch_size: Texts of a training step.
-        learning_rate: For top layers.
-        head_learning_rate: For the head alone.
-        all_learning_rate: For all layers.
-        headline_seeds: Seeds of the comparison with and without contrastive samples.
-        depth_reviews: Reviews on which head, top and all layers are trained to compare them; 0
-            takes all.
-        depth_batch_size: Texts of a training step there: of few texts only small steps are many.
-        depth_test_reviews: Test reviews on which these three are scored; 0 takes all.
-        long_reviews: Reviews beyond the encoder's limit on which ways to read them are compared.
-        perplexity: How many neighbours of a point t-SNE takes into account.
-        map_reviews: Training reviews that maps are fitted on, at most.
-        map_seeds: Seeds that t-SNE and UMAP maps are drawn with.
-        clusters: Clusters that K-Means looks for; 0 takes as many as there are classes.
-        shot_draws: How often a few labelled reviews are drawn.
-        sentences: Sentences of test reviews whose attention is measured.
-        explained: Of these, sentences whose decision is taken apart.
-        deep_sets: Sets of texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews` (as
-            above), a file, or a hub data set.
-        deep_texts: Texts of a draw, equally many of each class; fewer if there are not so many.
-        deep_tokens: Token budget of a text there.
-        deep_layers: Layers trained there.
-        deep_epochs: Times every text is seen there.
-        deep_batch_size: Texts of a training step there.
-        deep_learning_rate: Learning rate there.
-        deep_masked_weight: Weight of the masked-language loss there; the clustering loss has 1.
-        deep_draws: How many times texts are drawn there; every condition trains on each draw.
-        seeds: How many times a random step is repeated.
-        bootstrap_samples: Resamples behind each bootstrap interval.
-        notebook_timeout: Seconds a single notebook may take.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
@@ -90,55 +36,80 @@ class Profile(BaseModel):
     name: str
     changes: dict[str, Any]
     file: str | None
-    model: str
-    model_revision: str | None
-    reviews: str
-    reviews_revision: str | None
-    text_column: str
-    label_column: str
-    labels: dict[str, str]
-    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")]
-    draw_per_label: Annotated[int, Field(ge=10)]
-    draw_seed: Annotated[int, Field(ge=0)]
-    validation_share: Annotated[float, Field(gt=0, lt=1)]
-    contrastive_samples: Annotated[int, Field(ge=0, multiple_of=2)]
-    test_reviews: Positive
-    max_length: Annotated[int, Field(ge=8)]
-    truncation: Literal["head", "head+tail"]
-    trained_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
-    epochs: Positive
-    token_share: Annotated[float, Field(gt=0, le=1)]
-    doses: Annotated[list[Annotated[int, Field(ge=0, multiple_of=2)]], Field(min_length=1)]
-    dose_layers: Annotated[float, Field(ge=1, multiple_of=0.5)]
-    dose_epochs: Positive
-    batch_size: Positive
-    learning_rate: Rate
-    head_learning_rate: Rate
-    all_learning_rate: Rate
-    headline_seeds: Positive
-    depth_reviews: Annotated[int, Field(ge=0)]
-    depth_batch_size: Positive
-    depth_test_reviews: Annotated[int, Field(ge=0)]
-    long_reviews: Positive
-    perplexity: Annotated[float, Field(ge=1)]
-    map_reviews: Annotated[int, Field(ge=20)]
-    map_seeds: Positive
-    clusters: Annotated[int, Field(ge=0)]
-    shot_draws: Positive
-    sentences: Positive
-    explained: Positive
-    deep_sets: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
-    deep_texts: Annotated[int, Field(ge=10)]
-    deep_tokens: Annotated[int, Field(ge=8)]
-    deep_layers: Positive
-    deep_epochs: Positive
-    deep_batch_size: Positive
-    deep_learning_rate: Rate
-    deep_masked_weight: Annotated[float, Field(gt=0)]
-    deep_draws: Positive
-    seeds: Positive
-    bootstrap_samples: Annotated[int, Field(ge=100)]
-    notebook_timeout: Positive
+
+    model: str = Field(description="`packaged`, a hub id, or the path of a model folder")
+    model_revision: str | None = Field(description="commit of the hub model; null: the newest")
+    reviews: str = Field(description="`packaged`, a hub data set id, or the path of a file")
+    reviews_revision: str | None = Field(description="commit of the data set; null: the newest")
+    text_column: str = Field(description="column that holds the text")
+    label_column: str = Field(description="column that holds the label")
+    labels: dict[str, str] = Field(
+        description="class name of each label value, in class order; empty takes every value found"
+    )
+    language: str = Field(
+        pattern="^[a-z]{2,3}$",
+        description="of the reviews; what was handcrafted in English is left out in any other",
+    )
+    draw_per_label: int = Field(ge=10, description="reviews drawn from each class")
+    draw_seed: int = Field(ge=0, description="random state of the draw and of the split")
+    validation_share: Rate = Field(description="share of the drawn reviews kept for validation")
+    contrastive_samples: int = Field(
+        ge=0, multiple_of=2, description="handcrafted samples put in front of the drawn reviews"
+    )
+    test_reviews: Positive = Field(description="reviews of the pool that every model is scored on")
+
+    max_length: int = Field(ge=8, description="token budget of a text")
+    truncation: Literal["first", "first+last"] = Field(description="what is kept of a longer text")
+    trained_layers: Depth = Field(
+        description="layers trained with and without contrastive samples; 1.5 stands for the last "
+        "layer and the feed-forward half of the one below"
+    )
+    epochs: Positive = Field(description="times every text is seen in that comparison")
+    token_share: float = Field(
+        gt=0, le=1, description="share of a text's tokens that a training step above a trunk sees"
+    )
+    headline_seeds: Positive = Field(description="seeds of that comparison")
+    doses: list[Annotated[int, Field(ge=0, multiple_of=2)]] = Field(
+        min_length=1, description="handcrafted samples of each step of the dose-response"
+    )
+    dose_layers: Depth = Field(description="layers trained in the dose-response")
+    dose_epochs: Positive = Field(description="times every text is seen in the dose-response")
+    batch_size: Positive = Field(description="texts of a training step")
+    learning_rate: Rate = Field(description="for top layers")
+    head_learning_rate: Rate = Field(description="for the classification head alone")
+    all_learning_rate: Rate = Field(description="for all layers")
+    depth_reviews: int = Field(
+        ge=0, description="reviews on which head, top and all layers are compared; 0 takes all"
+    )
+    depth_batch_size: Positive = Field(description="texts of a training step there")
+    depth_test_reviews: int = Field(ge=0, description="test reviews there; 0 takes all")
+
+    long_reviews: Positive = Field(description="reviews beyond the encoder's limit to compare on")
+    perplexity: float = Field(ge=1, description="neighbours that t-SNE takes into account")
+    map_reviews: int = Field(ge=20, description="training reviews that maps are fitted on, at most")
+    map_seeds: Positive = Field(description="seeds that t-SNE and UMAP maps are drawn with")
+    clusters: int = Field(ge=0, description="clusters of K-Means; 0: as many as there are classes")
+    shot_draws: Positive = Field(description="how often a few labelled reviews are drawn")
+    sentences: Positive = Field(description="sentences whose attention is measured")
+    explained: Positive = Field(description="of these, sentences whose decision is explained")
+
+    deep_sets: list[Annotated[str, Field(min_length=1)]] = Field(
+        min_length=1,
+        description="texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews`, "
+        "a file, or a hub data set",
+    )
+    deep_texts: int = Field(ge=10, description="texts of a draw, equally many of each class")
+    deep_tokens: int = Field(ge=8, description="token budget of a text there")
+    deep_layers: Positive = Field(description="layers trained there")
+    deep_epochs: Positive = Field(description="times every text is seen there")
+    deep_batch_size: Positive = Field(description="texts of a training step there")
+    deep_learning_rate: Rate = Field(description="learning rate there")
+    deep_masked_weight: float = Field(gt=0, description="weight of the masked-LM loss there")
+    deep_draws: Positive = Field(description="how many times texts are drawn there")
+
+    seeds: Positive = Field(description="how many times a random step is repeated")
+    bootstrap_samples: int = Field(ge=100, description="resamples behind each bootstrap interval")
+    notebook_timeout: Positive = Field(description="seconds a single notebook may take")
 
     @field_validator("model", "reviews", "text_column", "label_column")
     @classmethod
@@ -192,6 +163,8 @@ class Profile(BaseModel):
 def load_profile(name: str, /, **overrides: Any) -> Profile:
     """Load a profile by name or from a file, with some keys changed.
 
+    A file says only what differs from the published profile, `profiles/laptop.yaml`.
+
     Args:
         name: `quick`, `laptop`, `paper`, or the path of a YAML file.
         **overrides: Profile keys and their new values.
@@ -200,7 +173,7 @@ def load_profile(name: str, /, **overrides: Any) -> Profile:
         UserError: Names the key and the file when a key is unknown, of a wrong type or impossible.
     """
     path = _find(name)
-    values = _read(path)
+    values = _read(PROFILES / f"{PUBLISHED_PROFILE}.yaml") | _read(path)
     shipped = path.parent.resolve() == PROFILES.resolve()
     file = None if shipped else str(path.resolve())
     _build(path.stem, file, values, {}, f"profiles/{path.name}" if shipped else str(path))

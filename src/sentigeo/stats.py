@@ -63,8 +63,8 @@ def exactly(value: float, n: int = 1) -> Estimate:
 
 def range_over(values: ArrayLike) -> Estimate:
     """Return the mean of some values with their range in place of an interval."""
-    own = np.asarray(values, dtype=float)
-    return Estimate(float(own.mean()), float(own.min()), float(own.max()), len(own))
+    every = np.asarray(values, dtype=float)
+    return Estimate(float(every.mean()), float(every.min()), float(every.max()), len(every))
 
 
 def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame
 def unfold(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its column `estimate` spread over `value`, `low`, `high` and `n`."""
     parts = {
-        name: [getattr(own, name) for own in frame["estimate"]]
+        name: [getattr(estimate, name) for estimate in frame["estimate"]]
         for name in ("value", "low", "high", "n")
     }
     return frame.drop(columns="estimate").assign(**parts)
@@ -106,10 +106,7 @@ def share(hits: ArrayLike) -> Estimate:
 
 
 def share_of_few(shares: ArrayLike) -> Estimate:
-    """Estimate the mean of n shares with Wilson's interval, which does not collapse at 0 or 1.
-
-    For few cases, each measured as a share of repeated runs; repeats do not count as more cases.
-    """
+    """Estimate the mean of n shares of repeated runs with Wilson's interval over the n cases."""
     cases = np.asarray(shares, dtype=float)
     n, mean = len(cases), float(cases.mean())
     z2 = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2
@@ -120,25 +117,17 @@ def share_of_few(shares: ArrayLike) -> Estimate:
 
 
 def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: int = 0) -> Estimate:
-    """Estimate a share of cases that come in groups, by resampling whole groups.
+    """Estimate the share of (n,) hits that come in (n,) groups, by resampling whole groups.
 
     The two sides of a challenge pair are not independent: their interval is wider or narrower
     than that of as many separate texts.
-
-    Args:
-        hits: (n,) truth values.
-        groups: (n,) group of each case.
-        resamples: Bootstrap resamples.
-        seed: Random seed of the resampling.
     """
     _, codes = np.unique(groups, return_inverse=True)
     sizes = np.bincount(codes)
     sums = np.bincount(codes, weights=np.asarray(hits, dtype=float))
     draws = np.random.default_rng(seed).integers(len(sizes), size=(resamples, len(sizes)))
     means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return Estimate(float(sums.sum() / sizes.sum()), float(low), float(high), len(codes))
+    return Estimate(float(sums.sum() / sizes.sum()), *_middle(means), len(codes))
 
 
 def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Estimate:
@@ -146,14 +135,11 @@ def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Est
 
     Args:
         shares: (n,) share of each run; one run alone has no interval.
-        lowest: The smallest value it can have: 0 for a share, -1 for a difference of shares.
+        lowest: The smallest value possible: 0 for a share, -1 for a difference of shares.
     """
     runs = np.asarray(shares, dtype=float)
-    mean = float(runs.mean())
-    if len(runs) < 2:
-        return Estimate(mean, float("nan"), float("nan"), len(runs))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(runs) - 1) * stats.sem(runs))
-    return Estimate(mean, max(lowest, mean - half), min(1.0, mean + half), len(runs))
+    error = stats.sem(runs) if len(runs) > 1 else np.nan
+    return _student(runs, error, len(runs) - 1, lowest)
 
 
 def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
@@ -165,12 +151,21 @@ def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
         lowest: As for `mean_share`.
     """
     groups, runs = values.shape
-    mean = float(values.mean())
-    if runs < 2:
-        return Estimate(mean, float("nan"), float("nan"), values.size)
-    error = np.sqrt(values.var(axis=1, ddof=1).mean() / values.size)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, groups * (runs - 1)) * error)
-    return Estimate(mean, max(lowest, mean - half), min(1.0, mean + half), values.size)
+    error = np.sqrt(values.var(axis=1, ddof=1).mean() / values.size) if runs > 1 else np.nan
+    return _student(values, error, groups * (runs - 1), lowest)
+
+
+def _student(values: np.ndarray, error: float, freedom: int, lowest: float) -> Estimate:
+    """Return a mean of shares with Student's interval; without an error it has none."""
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * error) if error == error else np.nan
+    return _around(float(values.mean()), half, values.size, lowest)
+
+
+def _around(value: float, half: float, n: int, lowest: float) -> Estimate:
+    """Return a share with an interval of a half-width that stays within what is possible."""
+    if not np.isfinite(half):
+        return Estimate(value, float("nan"), float("nan"), n)
+    return Estimate(value, max(lowest, value - half), min(1.0, value + half), n)
 
 
 def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = None) -> Estimate:
@@ -193,22 +188,16 @@ def paired_difference(
         after: (runs, n) values of the condition to be judged, or (n,) of a single run.
         before: The same of the condition that it is compared with.
         resamples: Bootstrap resamples over runs and cases.
-        groups: (n,) group of each case, resampled whole.
+        groups: As for `mean_over_runs`.
     """
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     return replace(_resample_both(np.atleast_2d(change), resamples, groups), signed=True)
 
 
 def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> Estimate:
-    """Estimate any statistic of n cases, its interval by resampling them.
-
-    Args:
-        statistic: Maps (n,) numbers of cases, which may repeat, to its value.
-        cases: n.
-        resamples: Bootstrap resamples.
-    """
-    low, high = _middle(_resample(statistic, cases, resamples))
-    return Estimate(statistic(np.arange(cases)), low, high, cases)
+    """Estimate any statistic of n cases, which maps (n,) drawn cases to its value."""
+    found = _resample(statistic, cases, resamples)
+    return Estimate(statistic(np.arange(cases)), *_middle(found), cases)
 
 
 def bootstrap_index(
@@ -238,18 +227,16 @@ def _middle(values: np.ndarray) -> tuple[float, float]:
 
 
 def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Estimate:
-    """Estimate the mean over groups of the share of hits, so that large groups do not drown others.
+    """Estimate the mean over (n,) groups of the share of (n,) hits: large groups drown no others.
 
-    Args:
-        hits: (n,) truth values.
-        groups: (n,) group of each case; resamples that miss a group take the mean of the others.
-        resamples: Bootstrap resamples.
+    A resample that misses a group takes the mean of the others.
     """
     names = np.unique(groups)
 
     def mean_of_shares(rows: np.ndarray) -> float:
-        own, right = groups[rows], hits[rows]
-        return float(np.mean([right[own == name].mean() for name in names if (own == name).any()]))
+        drawn, right = groups[rows], hits[rows]
+        present = [name for name in names if (drawn == name).any()]
+        return float(np.mean([right[drawn == name].mean() for name in present]))
 
     return bootstrap(mean_of_shares, len(hits), resamples)
 
@@ -283,28 +270,19 @@ def half_sample_all(
     """Estimate several statistics by name from the same halves; arguments as for `half_samples`."""
     whole, rng = statistics(np.arange(cases)), np.random.default_rng(0)
     found = [statistics(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
-    return {
-        name: _spread(
-            value, np.array([own[name] for own in found]), cases, (lowest or {}).get(name, 0.0)
-        )
-        for name, value in whole.items()
-    }
+    estimates = {}
+    for name, value in whole.items():
+        deviation = np.std(np.array([half[name] for half in found]), ddof=1)
+        margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * deviation)
+        estimates[name] = _around(value, margin, cases, (lowest or {}).get(name, 0.0))
+    return estimates
 
 
 def mcnemar(after: ArrayLike, before: ArrayLike) -> float:
     """Return the exact two-sided p-value that two classifiers err alike on the same cases."""
     after, before = np.asarray(after, dtype=bool), np.asarray(before, dtype=bool)
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    if gained + lost == 0:
-        return 1.0
-    return float(stats.binomtest(gained, gained + lost).pvalue)
-
-
-def _spread(value: float, halves: np.ndarray, cases: int, lowest: float) -> Estimate:
-    margin = float(stats.norm.ppf((1 + CONFIDENCE) / 2) * np.std(halves, ddof=1))
-    if not np.isfinite(margin):  # some half could not tell
-        return Estimate(value, float("nan"), float("nan"), cases)
-    return Estimate(value, max(lowest, value - margin), min(1.0, value + margin), cases)
+    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
 def _resample_both(values: np.ndarray, resamples: int, groups: ArrayLike | None) -> Estimate:
@@ -318,6 +296,4 @@ def _resample_both(values: np.ndarray, resamples: int, groups: ArrayLike | None)
         drawn = rng.integers(len(sizes), size=len(sizes))
         chosen = rng.integers(runs, size=runs)
         means.append(sums[np.ix_(chosen, drawn)].sum() / (runs * sizes[drawn].sum()))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return Estimate(float(values.mean()), float(low), float(high), cases)
+    return Estimate(float(values.mean()), *_middle(np.array(means)), cases)

@@ -3,8 +3,8 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from sentigeo.analysis.baselines import fit_majority, fit_tfidf, score_over_draws, topic_vectors
-from sentigeo.profile import load_profile
 from sentigeo.data.reviews import load_reviews, sample_test_pool
+from sentigeo.profile import load_profile
 
 TRAIN = pd.DataFrame(
     {

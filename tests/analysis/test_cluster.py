@@ -17,11 +17,10 @@ from sentigeo.analysis.clusters import (
     pick_typical,
     rename_clusters,
 )
-from sentigeo.errors import UserError
-from sentigeo.encoder.vectors import Space
 from sentigeo.cache import Store
+from sentigeo.encoder.vectors import Space, Vectors
+from sentigeo.errors import UserError
 from sentigeo.files import save_arrays
-from sentigeo.encoder.vectors import Vectors
 
 
 def best_agreement(labels, clusters):

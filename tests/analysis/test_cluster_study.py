@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from sentigeo.analysis.clusters import find_clusters
 from sentigeo.analysis.cluster_study import (
     choose_k,
     estimate_valley,
@@ -11,6 +10,7 @@ from sentigeo.analysis.cluster_study import (
     study_k,
     valley_depth,
 )
+from sentigeo.analysis.clusters import find_clusters
 from sentigeo.errors import UserError
 
 

@@ -7,7 +7,6 @@ from sklearn.metrics import (
     v_measure_score,
 )
 
-from sentigeo.analysis.clusters import align_clusters
 from sentigeo.analysis.agreement import (
     chance_agreement,
     compare_answers,
@@ -15,6 +14,7 @@ from sentigeo.analysis.agreement import (
     estimate_agreement,
     matched_by_chance,
 )
+from sentigeo.analysis.clusters import align_clusters
 
 
 def test_table_is_that_of_scikit_learn():

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.keywords import (
     class_tfidf,
     count_terms,
@@ -17,6 +16,7 @@ from sentigeo.analysis.keywords import (
     strip_text,
     top_terms,
 )
+from sentigeo.errors import UserError
 
 # Two clusters, three terms: "good" 6 and 2 uses, "bad" 1 and 7, "film" 3 and 1.
 TABLE = np.array([[6, 1, 3], [2, 7, 1]])

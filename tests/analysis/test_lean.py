@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.keywords import Leans, measure_leans, permute_leans
+from sentigeo.errors import UserError
 
 TEXTS, LABELS = ["good", "good", "bad", "good bad"], np.array([1, 1, 0, 0])
 

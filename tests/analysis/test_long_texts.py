@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
 from sentigeo.analysis.probes import WAYS, pick_long_rows, read_long_texts, score_readings
 from sentigeo.cache import Store
-from sentigeo.files import save_arrays
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
 from sentigeo.encoder.vectors import Vectors
+from sentigeo.files import save_arrays
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def test_three_ways_are_what_they_are_called(tiny, tmp_path):
     for pooling in ("mean", "cls"):
         expected = {
             "beginning": embed_texts(texts, tiny, pooling=pooling),
-            "head and tail": embed_texts(texts, tiny, pooling=pooling, truncation="head+tail"),
+            "head and tail": embed_texts(texts, tiny, pooling=pooling, truncation="first+last"),
             "windows": embed_texts(texts, tiny, pooling=pooling, window=64),
         }
         for way in WAYS:

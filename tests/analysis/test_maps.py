@@ -3,7 +3,6 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.maps import (
     Map,
     compare_maps,
@@ -17,6 +16,7 @@ from sentigeo.analysis.maps import (
     some_rows,
 )
 from sentigeo.cache import Store
+from sentigeo.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
-from conftest import labelled_cloud
+from helpers import labelled_cloud
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.few_shot import (
     METHODS,
     balance_hits,
@@ -14,6 +13,7 @@ from sentigeo.analysis.few_shot import (
     learning_curve,
     nearest_rows,
 )
+from sentigeo.errors import UserError
 
 
 @pytest.fixture(scope="module")

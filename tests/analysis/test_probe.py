@@ -3,7 +3,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.probes import (
     STRENGTHS,
     fit_probe,
@@ -13,8 +12,9 @@ from sentigeo.analysis.probes import (
     svm_hits,
 )
 from sentigeo.cache import Store
-from sentigeo.files import save_arrays
 from sentigeo.encoder.vectors import Vectors
+from sentigeo.errors import UserError
+from sentigeo.files import save_arrays
 
 
 @pytest.fixture(scope="module")

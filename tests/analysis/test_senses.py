@@ -3,8 +3,6 @@ import pandas as pd
 import pytest
 import torch
 
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
 from sentigeo.analysis.word_senses import (
     find_word,
     nearest_other_sense,
@@ -14,6 +12,8 @@ from sentigeo.analysis.word_senses import (
     study_senses,
     word_vectors,
 )
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.errors import UserError
 
 
 @pytest.fixture(scope="module")

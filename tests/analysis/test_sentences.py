@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.analysis.opinion_words import (
+    Wording,
     draw_sentences,
     find_flip,
     find_opinion,
     opinion_words,
     split_sentences,
 )
-from sentigeo.analysis.opinion_words import Wording
+from sentigeo.errors import UserError
 
 OPINIONS = {"good", "bad", "awful"}
 

@@ -5,8 +5,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from sentigeo.analysis.probes import compare_layers, linear_cka, row_cosines, shuffled_cka
 from sentigeo.cache import Store
-from sentigeo.files import save_arrays
 from sentigeo.encoder.vectors import Vectors
+from sentigeo.files import save_arrays
 
 
 @pytest.fixture

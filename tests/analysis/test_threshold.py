@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
-from conftest import labelled_cloud
+from helpers import labelled_cloud
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.metrics.pairwise import cosine_similarity
 
-from sentigeo.analysis.cosines import count_pairs
 from sentigeo.analysis.cosine_remedies import (
     best_threshold,
     judge_threshold,
     threshold_curve,
     top_cosines,
 )
+from sentigeo.analysis.cosines import count_pairs
 
 
 @pytest.fixture(scope="module")

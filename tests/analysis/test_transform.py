@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from sentigeo.analysis.cosine_remedies import learn_transforms
 from sentigeo.analysis.cosines import mean_cosine
 from sentigeo.errors import UserError
-from sentigeo.analysis.cosine_remedies import learn_transforms
 
 
 @pytest.fixture(scope="module")

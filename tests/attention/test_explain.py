@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 import torch
 
+from sentigeo.analysis.probes import fit_probe
 from sentigeo.attention.attention import run_openly
-from sentigeo.encoder.encoder import load_encoder
 from sentigeo.attention.explanations import (
     MEASURES,
     decide,
@@ -13,7 +13,7 @@ from sentigeo.attention.explanations import (
     rank_agreement,
     same_first,
 )
-from sentigeo.analysis.probes import fit_probe
+from sentigeo.encoder.encoder import load_encoder
 
 TEXT = "It isn't unwatchable, but good!"
 

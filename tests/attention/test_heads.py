@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from sentigeo.attention.attention import Attention
-from sentigeo.encoder.encoder import load_encoder
 from sentigeo.attention.heads import (
     TARGETS,
     divergence,
@@ -14,6 +13,7 @@ from sentigeo.attention.heads import (
     study_heads,
     target_shares,
 )
+from sentigeo.encoder.encoder import load_encoder
 
 WORDS = ["[CLS]", "not", "good", ",", "bad", "[SEP]"]
 

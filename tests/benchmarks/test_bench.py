@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.bench import run_bench
-from benchmarks.bench import REPEATS, take_turns
+from benchmarks.bench import REPEATS, run_bench, take_turns
 from benchmarks.vectors import count_operations
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.profile import load_profile

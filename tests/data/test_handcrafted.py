@@ -4,9 +4,6 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from sentigeo.data.reviews import near_duplicates
-from sentigeo.text import words
-from sentigeo.errors import UserError
 from sentigeo.data.handcrafted import (
     load_challenge,
     load_contrastive,
@@ -15,8 +12,9 @@ from sentigeo.data.handcrafted import (
     take_dose,
     why_unfit,
 )
-from sentigeo.text import clean_text
-from sentigeo.data.reviews import read_packaged
+from sentigeo.data.reviews import near_duplicates, read_packaged
+from sentigeo.errors import UserError
+from sentigeo.text import clean_text, words
 
 REQUIRED = {
     "sarcasm", "negation", "contrast_clause", "concession", "comparison", "temporal_reversal",

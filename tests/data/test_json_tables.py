@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.data.tables import read_json, read_json_lines
+from sentigeo.errors import UserError
 
 
 def read(tmp_path, value):

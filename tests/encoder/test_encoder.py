@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModel, AutoModelForMaskedLM, BartConfig
 
-from sentigeo import encoder as encoder_module
-from sentigeo.encoder.tokens import count_tokens
+from sentigeo.encoder import encoder as encoder_module
 from sentigeo.encoder.encoder import PACKAGED_SHA256, load_encoder
+from sentigeo.encoder.tokens import count_tokens
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 

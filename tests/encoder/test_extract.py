@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from sentigeo import extract as extract_module
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import CacheNotice, UserError
-from sentigeo.encoder.extract import extract
-from sentigeo.encoder.bert_layers import feed_forward
 from sentigeo.cache import Store
+from sentigeo.encoder.bert_layers import feed_forward
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.encoder.vectors import POOLINGS
+from sentigeo.errors import CacheNotice, UserError
 
 TEXTS = [
     "a fine film",

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
+from sentigeo.encoder.tokens import encode_texts, token_batches, window_texts
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-from sentigeo.encoder.tokens import encode_texts, token_batches, window_texts
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def test_short_texts_are_whole(tokenizer):
 @pytest.mark.parametrize(
     ("truncation", "kept"),
     [
-        ("head", "one two three four five six seven eight"),
-        ("head+tail", "one two five six seven eight nine ten"),
+        ("first", "one two three four five six seven eight"),
+        ("first+last", "one two five six seven eight nine ten"),
     ],
 )
 def test_long_texts_keep_the_right_parts(tokenizer, truncation, kept):
@@ -42,7 +42,7 @@ def test_long_texts_keep_the_right_parts(tokenizer, truncation, kept):
 def test_head_is_what_the_tokenizer_itself_keeps(tokenizer):
     text = "An unforgettable, heart-wrenching two hours. " * 20
     own = tokenizer(text, truncation=True, max_length=64)["input_ids"]
-    assert encode_texts([text], tokenizer, 64, "head")[0].tolist() == own
+    assert encode_texts([text], tokenizer, 64, "first")[0].tolist() == own
 
 
 def test_budget_beyond_the_encoder(tokenizer):

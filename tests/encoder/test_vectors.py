@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from sentigeo.errors import UserError
 from sentigeo.cache import Store
-from sentigeo.files import save_arrays
 from sentigeo.encoder.vectors import Vectors, open_vectors, resolve_layer
+from sentigeo.errors import UserError
+from sentigeo.files import save_arrays
 
 
 @pytest.fixture

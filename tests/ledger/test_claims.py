@@ -3,8 +3,8 @@ import json
 import pytest
 import yaml
 
-from sentigeo.ledger.claims import LEDGER, badge_of, judge_claim, load_claims, show_claim
 from sentigeo.errors import UserError
+from sentigeo.ledger.claims import LEDGER, badge_of, judge_claim, load_claims, show_claim
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters
 
 GAIN = {"value": 0.1, "low": 0.05, "high": 0.15, "n": 40, "unit": "difference"}

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from sentigeo.ledger.claims import load_claims
-from sentigeo.ledger.claims import ledger_table, list_margins
+from sentigeo.ledger.claims import ledger_table, list_margins, load_claims
 from sentigeo.paths import ROOT
 
 CLAIM = {

@@ -1,7 +1,6 @@
 import pytest
 
 from sentigeo.errors import UserError
-from sentigeo.stats import Estimate
 from sentigeo.ledger.rules import (
     judge,
     judge_above,
@@ -15,6 +14,7 @@ from sentigeo.ledger.rules import (
     list_metrics,
     match_names,
 )
+from sentigeo.stats import Estimate
 
 ESTIMATES = {
     "high.a": Estimate(0.9, 0.8, 1.0, 9),

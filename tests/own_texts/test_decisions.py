@@ -4,6 +4,9 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
+from sentigeo.errors import UserError
 from sentigeo.own_texts.decisions import (
     Reading,
     decide_by_head,
@@ -12,9 +15,6 @@ from sentigeo.own_texts.decisions import (
     has_head,
     pick_pooling,
 )
-from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.encoder import load_encoder
-from sentigeo.errors import UserError
 
 TEXTS = ["a fine film", "I want my money back, all of it", "so so", "a " * 90]
 
@@ -39,7 +39,7 @@ def classifier(folder, tmp_path_factory):
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_few_texts_have_the_vectors_of_many(folder, pooling):
     reading = Reading(load_encoder(str(folder)), pooling, 40)
-    options = {"max_length": 40, "truncation": "head+tail"}
+    options = {"max_length": 40, "truncation": "first+last"}
     many = embed_texts(TEXTS, reading.encoder, pooling=pooling, **options)
     np.testing.assert_allclose(reading.vectors_of_few(TEXTS), many, atol=1e-5)
 

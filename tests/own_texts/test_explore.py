@@ -3,12 +3,12 @@ import re
 import numpy as np
 import pytest
 
-from sentigeo.report.notebook import STAGE_VARIABLE
-from sentigeo.own_texts.decisions import Reading
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
-from sentigeo.own_texts.explore import MOST_PIECES, SERVED, Explorer
 from sentigeo.figures.style import colour_labels
+from sentigeo.own_texts.decisions import Reading
+from sentigeo.own_texts.explore import MOST_PIECES, SERVED, Explorer
+from sentigeo.report.notebook import STAGE_VARIABLE
 
 KNOWN = ["good day", "good night", "bad day", "bad night", "<b>bad</b> end"]
 

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from sentigeo.report.notebook import STAGE_VARIABLE
 from sentigeo.errors import UserError
 from sentigeo.own_texts.folder import NOTEBOOK, UNFINISHED, OwnFolder, fill_folder, open_own_folder
 from sentigeo.paths import ROOT
+from sentigeo.report.notebook import STAGE_VARIABLE
 
 TEXTS = ['a "b",\nc', "d\re", "=f"]
 

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from sentigeo import own_study
+from sentigeo.cache import Store
 from sentigeo.errors import UserError
+from sentigeo.own_texts.read import OwnTexts
 from sentigeo.own_texts.study import (
     cluster_own,
     find_keywords,
@@ -15,8 +17,6 @@ from sentigeo.own_texts.study import (
     read_k,
     summarise_clusters,
 )
-from sentigeo.own_texts.read import OwnTexts
-from sentigeo.cache import Store
 
 
 def make_texts(texts, labels=None, classes=()):

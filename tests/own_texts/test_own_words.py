@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sentigeo.own_texts.decisions import Reading
 from sentigeo.encoder.encoder import load_encoder
+from sentigeo.own_texts.decisions import Reading
 from sentigeo.own_texts.read import OwnTexts
 from sentigeo.own_texts.summary import (
     describe_agreement,

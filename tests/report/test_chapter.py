@@ -3,9 +3,9 @@ import json
 import pytest
 from matplotlib.figure import Figure
 
-from sentigeo.report.notebook import NEEDS_VARIABLE, STAGE_VARIABLE, Chapter, open_chapter
 from sentigeo.errors import UserError
 from sentigeo.paths import ROOT
+from sentigeo.report.notebook import NEEDS_VARIABLE, STAGE_VARIABLE, Chapter, open_chapter
 from sentigeo.stats import Estimate
 
 

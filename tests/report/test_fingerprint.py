@@ -5,6 +5,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from sentigeo import fingerprint
+from sentigeo.paths import list_chapters
+from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import (
     chapter_key,
     find_source,
@@ -12,8 +14,6 @@ from sentigeo.report.fingerprint import (
     inputs_key,
     machine_key,
 )
-from sentigeo.paths import list_chapters
-from sentigeo.profile import load_profile
 
 MODULES = {
     "__init__": "",

@@ -3,8 +3,8 @@ from copy import deepcopy
 
 import pytest
 
-from sentigeo.report.headline import abstract, answer_samples, compare_models, headline_table
 from sentigeo.paths import run_paths
+from sentigeo.report.headline import abstract, answer_samples, compare_models, headline_table
 
 
 def metric(value, low, high, n=100, unit="share"):

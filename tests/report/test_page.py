@@ -6,11 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from sentigeo.figures.style import spread_colours
 from sentigeo.figures.maps import plot_maps
+from sentigeo.figures.style import class_colours
 from sentigeo.report.notebook import VISIBLE, Page, draw_png
 from sentigeo.text import excerpt
-from sentigeo.figures.style import PALETTE
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_palette_does_not_mix_up_twenty_classes():
     figure = plot_maps(maps, labels, [f"class {number}" for number in range(20)])
     with Image.open(BytesIO(draw_png(figure))) as picture:
         pixels = np.unique(np.asarray(picture.convert("RGB"), int).reshape(-1, 3), axis=0)
-    for colour in spread_colours(20, PALETTE):
+    for colour in class_colours(20):
         rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
         assert np.abs(pixels - rgb).max(axis=1).min() <= VISIBLE, colour
 

@@ -13,10 +13,10 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from sentigeo.errors import UserError
-from sentigeo.report.runner import check_parameters
 from sentigeo.paths import ROOT, run_paths
 from sentigeo.profile import PROFILES, load_profile
 from sentigeo.report.publish import COMPLETE, check_results, rebuild_site, run_report
+from sentigeo.report.runner import check_parameters
 
 OPEN = """from sentigeo.chapter import open_chapter
 chapter = open_chapter("{name}", profile, overrides)"""

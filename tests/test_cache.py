@@ -5,10 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from sentigeo import duplicates, store
+from sentigeo.cache import Store, is_whole
 from sentigeo.errors import CacheNotice, UserError
-from sentigeo.cache import Store, code_version
-from sentigeo.files import hash_json, load_array, write_text
 
 
 class Counter:
@@ -95,7 +93,7 @@ def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, compute, monkeyp
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store.np, "save", full)
+    monkeypatch.setattr(np, "save", full)
     with pytest.raises(UserError, match="No space left on device"):
         Store(tmp_path).arrays("kind", {}, compute)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -105,12 +103,6 @@ def test_cache_folder_that_cannot_be_made(tmp_path, compute):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Cannot write to the cache folder"):
         Store(tmp_path / "file").arrays("kind", {}, compute)
-
-
-def test_pickles_are_never_loaded(tmp_path):
-    np.save(tmp_path / "rows.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="Python objects"):
-        load_array(tmp_path / "rows.npy")
 
 
 def test_folders_of_any_files(tmp_path):
@@ -143,24 +135,11 @@ def test_leftovers_of_killed_runs_are_swept_after_a_day(tmp_path, compute):
     assert [path.name for path in tmp_path.glob("kind/.part-*")] == [".part-2-new"]
 
 
-def test_hashes_are_those_of_sha256():
-    assert hash_json({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-    assert hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1}) != hash_json({"a": 1})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        hash_json(float("nan"))
-
-
-def test_code_version_changes_with_the_code(tmp_path, monkeypatch):
-    before = code_version(duplicates)
-    changed = tmp_path / "duplicates.py"
-    changed.write_text("pass")
-    monkeypatch.setattr(duplicates, "__file__", str(changed))
-    assert code_version(duplicates) != before
-
-
-def test_write_text_replaces_at_once(tmp_path):
-    path = tmp_path / "new" / "file.txt"
-    write_text(path, "one")
-    write_text(path, "zwei \u20ac")
-    assert path.read_text("utf-8") == "zwei \u20ac"
-    assert list(path.parent.iterdir()) == [path]
+def test_an_entry_is_of_no_use_without_those_it_rests_on(tmp_path, compute):
+    store = Store(tmp_path)
+    store.arrays("kind", {}, compute)
+    below = store.place("kind", {})
+    above = store.folder("other", {}, lambda folder: None, rests_on=[below])
+    assert is_whole(above)
+    flip_a_byte(below)
+    assert not is_whole(above)

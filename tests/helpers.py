@@ -1,0 +1,73 @@
+"""What several tests make use of."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from sentigeo.encoder.corpus import COLUMNS, open_corpus
+from sentigeo.files import save_arrays, write_text
+
+
+def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points of three classes around corners so far from the middle, and their labels."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=count)
+    return rng.normal(size=(count, width)) + apart * np.eye(width)[labels], labels
+
+
+def change_profile(folder: Path, **values):
+    """Write other values into the profile file `quick.yaml` of a folder."""
+    path = folder / "quick.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}))
+    return path
+
+
+def write_rows(path: Path, rows: list[dict]):
+    """Write a list of objects as JSON."""
+    path.write_text(json.dumps(rows), "utf-8")
+    return path
+
+
+def store_corpus(store, texts, labels, parts, classes=("negative", "positive"), ids=None):
+    """Keep a small corpus in a store; its token ids are given, or one token per text."""
+    rows = {"id": [f"own-{n}" for n in range(len(texts))], "text": texts, "label": labels}
+    table = pd.DataFrame(rows | {"part": parts}).reindex(columns=COLUMNS)
+    ids = ids or [[1]] * len(texts)
+    lengths = np.array([len(own) for own in ids])
+
+    def fill(folder):
+        table.to_parquet(folder / "texts.parquet", index=False)
+        reviews = table[["id", "text", "label"]].assign(origin="own", split=table["part"])
+        reviews.to_parquet(folder / "reviews.parquet", index=False)
+        source = table[["id", "text", "label"]].assign(found=table["text"])
+        source.to_parquet(folder / "source.parquet", index=False)
+        arrays = {"ids": np.concatenate(ids).astype(np.int32), "lengths": lengths}
+        save_arrays(folder, arrays | {"starts": np.concatenate([[0], np.cumsum(lengths)])})
+        facts = {"classes": list(classes), "provenance": {"source": "own"}, "padding": 0}
+        write_text(folder / "facts.json", json.dumps(facts))
+
+    return open_corpus(store.folder("corpus", {"texts": texts, "parts": parts}, fill))
+
+
+def run_script(module, function, call, processes=1, folder="training"):
+    """Call a function of a test module in another process, or in several that work together."""
+    places = [str(Path(__file__).parent), str(Path(__file__).parent / folder)]
+    script = f"""import os, sys
+from pathlib import Path
+sys.path[:0] = {places}
+from safetensors.torch import save_file
+from {module} import {function}
+{call}
+"""
+    command = [sys.executable, "-c", script]
+    if processes > 1:
+        launcher = "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"
+        command = [sys.executable, "-m", *launcher, "--no-python", *command]
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -1,0 +1,21 @@
+import pytest
+
+from sentigeo.text import clean_text, words
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("One.<br /><br />Two.<BR>Three", "One. Two. Three"),
+        ("Tom &amp; Jerry&#8217;s &lt;br /&gt; show", "Tom & Jerry\u2019s show"),
+        ("so<i>very</i>good", "so very good"),
+        ("a\x96b \x85 c\x00d\te", "a\u2013b \u2026 c d e"),
+        ("I <3 this <grin>", "I <3 this <grin>"),
+    ],
+)
+def test_clean_text(raw, clean):
+    assert clean_text(raw) == clean
+
+
+def test_words_keep_contractions_whole():
+    assert words("Don't STOP, it\u2019s 9_lives!") == ["don't", "stop", "it's", "9", "lives"]
