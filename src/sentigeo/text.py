@@ -2,6 +2,7 @@
 
 import html
 import re
+import unicodedata
 from html import escape
 from textwrap import shorten
 
@@ -14,6 +15,14 @@ _WINDOWS = {
 _CONTROL = dict.fromkeys((*range(32), 127), " ")
 _REPAIR = str.maketrans({**_WINDOWS, **_CONTROL})
 _TAGS = re.compile(r"</?(?:br|hr|p|i|b|em|strong|spoiler)\s*/?>", re.IGNORECASE)
+# Vowel signs and accents of other scripts, which belong to the letter before them.
+MARKS = "".join(
+    chr(code) for code in range(0x300, 0x11000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
+)
+# Words with their apostrophes ("don't" is one), single signs, single Chinese or Japanese letters.
+_SINGLE = "\u3040-\u30ff\u3400-\u9fff"
+_LETTERS = rf"(?:(?![{_SINGLE}])[\w{MARKS}])+"
+_WORD = re.compile(rf"[{_SINGLE}]|{_LETTERS}(?:['\u2019]{_LETTERS})*|[^\w\s]")
 
 
 def clean_text(text: str) -> str:
@@ -28,6 +37,11 @@ def clean_text(text: str) -> str:
 def words(text: str) -> list[str]:
     """Lower-case words of a text, contractions kept whole."""
     return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("\u2019", "'"))
+
+
+def find_words(text: str) -> list[tuple[int, int]]:
+    """Return where the words and signs of a text begin and end."""
+    return [match.span() for match in _WORD.finditer(text)]
 
 
 def excerpt(text: str, width: int = 160) -> str:

@@ -50,29 +50,32 @@ def estimate_agreement(
         `accuracy`, `ari` (adjusted Rand index), `ami` (adjusted mutual information) and
         `v_measure`. The last three compare groups with classes whatever the groups are called.
     """
-    found = {"accuracy": share(answers == labels)}
-    for name, index in INDICES.items():
-        found[name] = bootstrap_index(
-            partial(_of_rows, index, labels, groups), len(labels), resamples
-        )
-    return found
+
+    def of_rows(index: Callable[..., float], rows: np.ndarray) -> float:
+        return float(index(labels[rows], groups[rows]))
+
+    indices = {
+        name: bootstrap_index(partial(of_rows, index), len(labels), resamples)
+        for name, index in INDICES.items()
+    }
+    return {"accuracy": share(answers == labels)} | indices
 
 
 def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
-    """Return the accuracy that the same answers, dealt to other texts at random, would have."""
+    """Return the accuracy that the same answers, shuffled among the texts, would have."""
     classes = np.unique(labels)
     return float(sum((labels == c).mean() * (answers == c).mean() for c in classes))
 
 
 def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) -> float:
-    """Return the mean accuracy of groups that are matched with labels dealt at random.
+    """Return the mean accuracy of groups that are matched with shuffled labels.
 
     Matching makes the best of chance: with many small groups this is well above the share of the
     largest class.
     """
     rng = np.random.default_rng(0)
-    dealt = (rng.permutation(labels) for _ in range(draws))
-    return float(np.mean([(align_clusters(own, groups) == own).mean() for own in dealt]))
+    shuffled = (rng.permutation(labels) for _ in range(draws))
+    return float(np.mean([(align_clusters(one, groups) == one).mean() for one in shuffled]))
 
 
 def compare_answers(
@@ -88,12 +91,6 @@ def compare_answers(
         row: dict[str, object] = {"answers": name, "texts": int(inside.sum())}
         for who, answer in zip(names, (first, second), strict=True):
             right = answer[inside] == labels[inside]
-            row[f"{who} right"] = f"{share(right):.3f}" if inside.any() else None
+            row[f"{who} right"] = share(right).brief() if inside.any() else None
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _of_rows(
-    index: Callable[..., float], labels: np.ndarray, groups: np.ndarray, rows: np.ndarray
-) -> float:
-    return float(index(labels[rows], groups[rows]))

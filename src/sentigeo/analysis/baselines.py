@@ -34,32 +34,24 @@ def fit_tfidf(
 
     Args:
         train: Reviews to fit on.
-        validation: Reviews that choose among the inverse regularisation strengths; the first of
-            equally good ones is taken.
+        validation: Reviews that choose the inverse regularisation strength, the first of equals.
         strengths: Values of C to try.
     """
     vectorizer = _vectorizer(train["text"])
     known = vectorizer.fit_transform(train["text"])
-    held_out = vectorizer.transform(validation["text"])
+    new = vectorizer.transform(validation["text"])
     models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
-    best = int(np.argmax([model.score(held_out, validation["label"]) for model in models]))
+    best = int(np.argmax([model.score(new, validation["label"]) for model in models]))
     return make_pipeline(vectorizer, models[best])
 
 
 def topic_vectors(
     train: Sequence[str], test: Sequence[str], size: int = TOPICS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors of texts that know only their words: TF-IDF in few dimensions, of length 1.
+    """Return the (n, size) and (t, size) vectors of latent semantic analysis, of length 1.
 
-    This is latent semantic analysis, what one would cluster without an encoder.
-
-    Args:
-        train: Texts that words and dimensions are learned from.
-        test: Other texts.
-        size: Dimensions; fewer if there are fewer words.
-
-    Returns:
-        (n, size) and (t, size).
+    TF-IDF in few dimensions, learned from `train`: what one would cluster without an encoder. With
+    fewer words there are fewer dimensions.
     """
     vectorizer = _vectorizer(pd.Series(train))
     known = vectorizer.fit_transform(train)
@@ -69,33 +61,42 @@ def topic_vectors(
     return reduce.fit_transform(known), reduce.transform(vectorizer.transform(test))
 
 
+def draw_candidates(
+    reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile
+) -> tuple[pd.DataFrame, int]:
+    """Return the reviews that other draws may take, and how many of each class a draw trains on."""
+    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
+    return candidates, round(profile.draw_per_label * (1 - profile.validation_share))
+
+
+def has_other_draws(reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile) -> bool:
+    """Tell whether a corpus has room for draws that differ from the study's."""
+    candidates, size = draw_candidates(reviews, test, profile)
+    return bool(candidates["label"].value_counts().min() >= 2 * size)
+
+
 def score_over_draws(
     reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile, strength: float
 ) -> np.ndarray:
     """Score TF-IDF trained on other draws of the same size from the same corpus.
 
-    The study's draw is one of many: how much does a result depend on it? Each draw takes as many
-    reviews of each class as the study trains on, none of them scored.
+    The study's draw is one of many: how much does a result depend on it?
 
     Args:
-        reviews: As `load_reviews` returns them.
-        test: The reviews that are scored.
+        reviews: All drawn reviews and the whole test pool.
+        test: The reviews that are scored, and never drawn.
         profile: Says how many to draw, and how often.
         strength: Inverse regularisation strength, as chosen on the study's draw.
 
     Returns:
-        (seeds,) accuracy on `test`; empty where the corpus has no room for different draws.
+        (seeds,) accuracy on `test`.
     """
-    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
-    size = round(profile.draw_per_label * (1 - profile.validation_share))
-    if candidates["label"].value_counts().min() < 2 * size:
-        return np.array([])
+    candidates, size = draw_candidates(reviews, test, profile)
     scores = []
     for seed in range(profile.seeds):
         drawn = candidates.groupby("label").sample(size, random_state=seed)
-        model = make_pipeline(
-            _vectorizer(drawn["text"]), LogisticRegression(C=strength, max_iter=1000)
-        )
+        classifier = LogisticRegression(C=strength, max_iter=1000)
+        model = make_pipeline(_vectorizer(drawn["text"]), classifier)
         model.fit(drawn["text"], drawn["label"])
         scores.append(model.score(test["text"], test["label"]))
     return np.array(scores)

@@ -1,7 +1,6 @@
 """What is behind clusters: other numbers of them, other algorithms, and whether there is a gap."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from sentigeo.analysis.clusters import Clusters, find_clusters, sort_rows
+from sentigeo.analysis.clusters import NOISE, Clusters, align_clusters, find_clusters, sort_rows
 from sentigeo.analysis.maps import direction_between
 from sentigeo.progress import track
-from sentigeo.stats import Estimate, bootstrap, no_estimate
+from sentigeo.stats import Estimate, bootstrap, no_estimate, share
 
 COMPONENTS = 50  # principal components that the other algorithms see
 STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
@@ -28,7 +27,7 @@ GROUPS, PARTLY = 0.4, 0.2  # lead over such clouds from which clusters are calle
 
 
 def study_k(
-    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int
+    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int = CLOUDS
 ) -> pd.DataFrame:
     """Try several numbers of clusters.
 
@@ -45,15 +44,15 @@ def study_k(
     clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
     rows = []
     for k in numbers:
-        found = find_clusters(vectors, k, starts=STUDY_STARTS)
-        inertias = [find_clusters(cloud, k, starts=STUDY_STARTS).inertia for cloud in clouds]
+        found, *evenly = (find_clusters(v, k, starts=STUDY_STARTS) for v in (vectors, *clouds))
+        inertias = np.log([clusters.inertia for clusters in evenly])
         rows.append(
             {
                 "k": k,
                 "inertia": found.inertia,
                 "silhouette": silhouette_score(vectors, found.members) if k > 1 else np.nan,
-                "gap": np.mean(np.log(inertias)) - np.log(found.inertia),
-                "gap_error": np.std(np.log(inertias)) * np.sqrt(1 + 1 / references),
+                "gap": np.mean(inertias) - np.log(found.inertia),
+                "gap_error": np.std(inertias) * np.sqrt(1 + 1 / references),
                 "ari": adjusted_rand_score(labels, found.members),
             }
         )
@@ -68,6 +67,17 @@ def choose_k(study: pd.DataFrame) -> int | None:
     gaps, errors = study["gap"].to_numpy(), study["gap_error"].to_numpy()
     enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
     return int(study["k"].iloc[enough[0]]) if len(enough) else None
+
+
+def describe_study(study: pd.DataFrame) -> str:
+    """Say at which k each measure of `study_k` is best."""
+    best, agrees = (study.iloc[np.nanargmax(study[name])] for name in ("silhouette", "ari"))
+    by_gap, most = choose_k(study), study["k"].max()
+    return (
+        f"the silhouette is largest at k = {best['k']:.0f} ({best['silhouette']:.3f}); the gap "
+        f"statistic chooses {f'k = {by_gap}' if by_gap else f'none up to k = {most}'}; "
+        f"agreement with the labels is largest at k = {agrees['k']:.0f} (ARI {agrees['ari']:.3f})"
+    )
 
 
 def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -95,8 +105,24 @@ def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str,
     return {name: np.asarray(members)[back] for name, members in found.items()}
 
 
-def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Estimate:
-    """Estimate how deep the valley between clusters is, at the pair where it is shallowest.
+def compare_algorithms(vectors: np.ndarray, labels: np.ndarray, k: int) -> pd.DataFrame:
+    """Compare the clusters of K-Means and other algorithms with the labels of the same texts.
+
+    Returns:
+        Columns `name` (algorithm), `clusters`, `noise` (share of the texts) and `estimate`: the
+        share of texts in the cluster that is named after their label.
+    """
+    found = {"K-Means": find_clusters(vectors, k).members} | find_other_clusters(vectors, k)
+    rows = []
+    for name, groups in found.items():
+        noise = groups == NOISE
+        agreement = share(align_clusters(labels, groups) == labels)
+        rows.append((name, len(np.unique(groups[~noise])), float(noise.mean()), agreement))
+    return pd.DataFrame(rows, columns=["name", "clusters", "noise", "estimate"])
+
+
+def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Estimate:
+    """Estimate how far density drops between clusters, at the pair where it drops least.
 
     K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
     its neighbour than in either.
@@ -107,7 +133,7 @@ def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> 
         resamples: Bootstrap resamples.
 
     Returns:
-        Depth as `valley_depth` gives it. Clusters without enough vectors have no depth.
+        Depth as `dip_depth` gives it. Clusters without enough vectors have no depth.
     """
     members, along = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
@@ -116,11 +142,11 @@ def estimate_valley(clusters: Clusters, vectors: np.ndarray, resamples: int) -> 
         if min((positions < 0).sum(), (positions > 0).sum()) < 2:
             return no_estimate(len(positions))
         along.append(positions)
-    shallowest = min(along, key=valley_depth)
-    return bootstrap(partial(_depth_of, shallowest), len(shallowest), resamples)
+    shallowest = min(along, key=dip_depth)
+    return bootstrap(lambda rows: dip_depth(shallowest[rows]), len(shallowest), resamples)
 
 
-def valley_depth(positions: np.ndarray) -> float:
+def dip_depth(positions: np.ndarray) -> float:
     """Return how much lower the density is between two modes than at the lower of them.
 
     Args:
@@ -132,21 +158,9 @@ def valley_depth(positions: np.ndarray) -> float:
     grid = np.linspace(-2, 2, GRID)
     density = gaussian_kde(positions)(grid)
     between = np.flatnonzero(np.abs(grid) <= 1)
-    valley = between[density[between].argmin()]
-    lower = min(density[: valley + 1].max(), density[valley:].max())
-    return float(1 - density[valley] / lower)
-
-
-def _depth_of(positions: np.ndarray, rows: np.ndarray) -> float:
-    return valley_depth(positions[rows])
-
-
-def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
-    """Fill the box around vectors, its sides along their principal components, evenly."""
-    flat = PCA(svd_solver="full").fit_transform(vectors)
-    rng = np.random.default_rng(seed)
-    cloud = rng.uniform(flat.min(axis=0), flat.max(axis=0), flat.shape)
-    return np.asarray(cloud, np.float32)  # a rotation back would not change any distance
+    dip = between[density[between].argmin()]
+    lower = min(density[: dip + 1].max(), density[dip:].max())
+    return float(1 - density[dip] / lower)
 
 
 def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
@@ -166,7 +180,7 @@ def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame
         Columns `k`, `stability` (mean over splits), `spread` (standard deviation over splits),
         `cloud` (mean stability in clouds), `lead` (stability minus cloud), `silhouette`.
     """
-    clouds = [_shape_cloud(vectors, seed) for seed in range(CLOUDS)]
+    clouds = [_normal_cloud(vectors, seed) for seed in range(CLOUDS)]
     rows = []
     for k in track(list(numbers), "trying numbers of clusters"):
         found = [_agreement_of_halves(vectors, k, seed) for seed in range(SPLITS)]
@@ -204,12 +218,18 @@ def _agreement_of_halves(vectors: np.ndarray, k: int, seed: int) -> float:
     order = np.random.default_rng(seed).permutation(len(vectors))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     found = [find_clusters(vectors[half], k, seed, SPLIT_STARTS) for half in halves]
-    return float(adjusted_rand_score(*(own.assign(vectors) for own in found)))
+    return float(adjusted_rand_score(*(clusters.assign(vectors) for clusters in found)))
 
 
-def _shape_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
+def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Fill the box around vectors, its sides along their principal components, evenly."""
+    box = PCA(svd_solver="full").fit_transform(vectors)
+    cloud = np.random.default_rng(seed).uniform(box.min(axis=0), box.max(axis=0), box.shape)
+    return np.asarray(cloud, np.float32)  # a rotation back would not change any distance
+
+
+def _normal_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
     """Return as many normal vectors as there are, with their mean and covariance."""
-    rng = np.random.default_rng(seed)
-    centre = vectors.mean(axis=0)
-    mixed = rng.normal(size=(len(vectors), len(vectors))) @ (vectors - centre)
-    return np.asarray(centre + mixed / np.sqrt(len(vectors)), np.float32)
+    centre, size = vectors.mean(axis=0), len(vectors)
+    mixed = np.random.default_rng(seed).normal(size=(size, size)) @ (vectors - centre)
+    return np.asarray(centre + mixed / np.sqrt(size), np.float32)

@@ -12,11 +12,15 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.metrics.cluster import contingency_matrix
 from threadpoolctl import threadpool_limits
 
+from sentigeo.cache import Store, package_versions
+from sentigeo.code_hash import hash_code
 from sentigeo.encoder.corpus_vectors import CorpusVectors
 from sentigeo.errors import UserError
+from sentigeo.files import hash_array
 
 STARTS = 10  # initialisations of which K-Means keeps the best
-NOWHERE = -1  # the class of a cluster that no class is left for, and the cluster of noise
+NO_CLASS = -1  # the class of a cluster that no class is left for
+NOISE = -1  # the cluster of what is in none
 
 
 @dataclass(frozen=True)
@@ -64,44 +68,55 @@ class NamedClusters:
     def by_class(self) -> list[int]:
         """The clusters in the order of their classes; those without a class come last."""
         return sorted(
-            self.matching, key=lambda c: (self.matching[c] == NOWHERE, self.matching[c], c)
+            self.matching, key=lambda c: (self.matching[c] == NO_CLASS, self.matching[c], c)
         )
 
 
-def cluster_corpus(found: CorpusVectors, k: int = 0) -> dict[str, NamedClusters]:
+def cluster_corpus(found: CorpusVectors, k: int, store: Store) -> dict[str, NamedClusters]:
     """Cluster the last layer's [CLS] vectors of the training texts, before and after fine-tuning.
-
-    Centroids and their classes come from training texts; test texts go to the nearest centroid.
 
     Args:
         found: Texts and vectors.
         k: Number of clusters; 0 takes as many as there are classes.
+        store: Where clusters are kept, so that they are found once for all chapters.
     """
     corpus = found.corpus
     train, test, labels = corpus.rows("train"), corpus.rows("test"), corpus.labels_of("train")
-    return {
-        stage: cluster_vectors(own.matrix()[train], own.matrix()[test], labels, corpus.classes, k)
-        for stage, own in found.stages.items()
+    named = {}
+    for stage, vectors in found.stages.items():
+        matrix = vectors.matrix()
+        clusters = load_clusters(store, matrix[train], k or len(corpus.classes))
+        named[stage] = name_clusters(clusters, matrix[test], labels, corpus.classes)
+    return named
+
+
+def load_clusters(store: Store, vectors: np.ndarray, k: int) -> Clusters:
+    """Return the k clusters of vectors from the store; find them if they are not there yet."""
+    key = {
+        "vectors": hash_array(vectors),
+        "k": k,
+        "code": hash_code(__name__),
+        "versions": package_versions("scikit-learn", "numpy"),
     }
+    kept = store.arrays("clusters", key, lambda: vars(find_clusters(vectors, k)))
+    arrays = {name: np.array(own) for name, own in kept.items()}
+    return Clusters(arrays["centroids"], arrays["members"], float(arrays["inertia"]))
 
 
-def cluster_vectors(
-    train: np.ndarray, test: np.ndarray, labels: np.ndarray, classes: Sequence[str], k: int = 0
+def name_clusters(
+    clusters: Clusters, test: np.ndarray, labels: np.ndarray, classes: Sequence[str]
 ) -> NamedClusters:
-    """Cluster the vectors of training texts, and let test texts go to the nearest centroid.
+    """Name clusters of training texts, and let test texts go to the nearest centroid.
 
     Args:
-        train: (n, d) vectors of the training texts.
+        clusters: Clusters of the training texts.
         test: (t, d) vectors of the test texts.
         labels: (n,) classes of the training texts, which name the clusters.
         classes: Names of the classes by number.
-        k: Number of clusters; 0 takes as many as there are classes.
     """
-    k = k or len(classes)
-    called = {NOWHERE: "no class"} | dict(enumerate(classes))
-    clusters = find_clusters(train, k)
+    called = {NO_CLASS: "no class"} | dict(enumerate(classes))
     matching = match_clusters(labels, clusters.members)
-    names = [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in range(k)]
+    names = [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in sorted(matching)]
     members = clusters.assign(test)
     return NamedClusters(clusters, matching, names, members, rename_clusters(members, matching))
 
@@ -146,12 +161,17 @@ def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict
     return found
 
 
+def border_margins(distances: np.ndarray) -> np.ndarray:
+    """Return by how much (n,) rows are closer to their centroid than to the next one."""
+    nearest = np.sort(distances, axis=1)
+    return np.asarray(nearest[:, 1] - nearest[:, 0])
+
+
 def pick_border(distances: np.ndarray, count: int) -> np.ndarray:
     """Return the rows whose two nearest centroids are almost equally near, closest call first."""
     if distances.shape[1] < 2:
         return np.array([], np.int64)
-    nearest = np.sort(distances, axis=1)
-    return np.argsort(nearest[:, 1] - nearest[:, 0], kind="stable")[:count]
+    return np.argsort(border_margins(distances), kind="stable")[:count]
 
 
 def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:
@@ -170,27 +190,18 @@ def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:
             f"Labels and clusters must be two lists of one length, not of {classes.shape} and "
             f"{groups.shape}."
         )
-    inside = groups != NOWHERE
-    names, own = np.unique(classes[inside]), np.unique(groups[inside])
-    matching = dict.fromkeys(own.tolist(), NOWHERE)
+    inside = groups != NOISE
+    names, numbers = np.unique(classes[inside]), np.unique(groups[inside])
+    matching = dict.fromkeys(numbers.tolist(), NO_CLASS)
     if matching:
         table = contingency_matrix(classes[inside], groups[inside])
         rows, columns = linear_sum_assignment(table, maximize=True)
-        matching |= dict(zip(own[columns].tolist(), names[rows].tolist(), strict=True))
+        matching |= dict(zip(numbers[columns].tolist(), names[rows].tolist(), strict=True))
     return matching
 
 
 def align_clusters(labels: ArrayLike, clusters: ArrayLike) -> np.ndarray:
-    """Rename clusters after the classes that they agree with best, by optimal assignment.
-
-    Args:
-        labels: (n,) class numbers.
-        clusters: (n,) cluster numbers; any numbers, as many as there are.
-
-    Returns:
-        (n,) class of each row's cluster; -1 where more clusters than classes left one without, and
-        in noise.
-    """
+    """Return the (n,) class of each row's cluster, by the matching that agrees best with labels."""
     return rename_clusters(clusters, match_clusters(labels, clusters))
 
 
@@ -199,7 +210,7 @@ def rename_clusters(clusters: ArrayLike, matching: dict[int, int]) -> np.ndarray
 
     A cluster that the matching does not know is of no class: -1.
     """
-    return np.array([matching.get(c, NOWHERE) for c in np.asarray(clusters).tolist()], np.int64)
+    return np.array([matching.get(c, NO_CLASS) for c in np.asarray(clusters).tolist()], np.int64)
 
 
 def sort_rows(vectors: np.ndarray, k: int) -> np.ndarray:

@@ -13,16 +13,14 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from sentigeo.errors import UserError
+from sentigeo.text import MARKS
 
 PRIOR = 1000.0  # uses that the prior of the log-odds is worth
 # Words with their apostrophes ("don't" is one word) and with the vowel signs of other scripts.
-MARKS = "".join(
-    chr(code) for code in range(0x300, 0x11000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
-)
 _LETTER = rf"[^\W\d_][{MARKS}]*"
 _WORD = re.compile(rf"(?:{_LETTER})+(?:'(?:{_LETTER})+)*")
 _BREAK = re.compile(r"[.,;:!?()\[\]\"\u201c\u201d\u2026]+|--+|\s-\s")
-# Of the usual stop words these turn an opinion round, or are one.
+# Of the usual stop words these negate an opinion, or are one.
 _MEANINGFUL = {
     "no", "nor", "not", "never", "none", "nothing", "neither", "nobody", "noone", "nowhere",
     "cannot", "cant", "couldnt", "hasnt", "without",
@@ -45,21 +43,18 @@ class Terms:
     names: list[str]
     counts: csr_matrix
 
-    @property
-    def presence(self) -> csr_matrix:
-        """(n, v) ones where a text uses a term, however often."""
-        return (self.counts > 0).astype(np.int64)
-
-    def sum_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
+    def uses_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
         """Return the (k, v) uses of each term in the texts of each cluster."""
-        return _sum_rows(self.counts, members, k)
+        inside = csr_matrix((members == np.arange(k)[:, None]).astype(np.int64))
+        return np.asarray((inside @ self.counts).todense())
 
     def texts_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
         """Return the (k, v) texts of each cluster that use each term.
 
         A name that one review repeats twenty times says no more than one that it uses once.
         """
-        return _sum_rows(self.presence, members, k)
+        used = Terms(self.names, (self.counts > 0).astype(np.int64))
+        return used.uses_by_cluster(members, k)
 
 
 def split_words(text: str) -> list[str]:
@@ -154,9 +149,9 @@ def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
     table = table.astype(np.float64)
     total = table.sum(axis=0)
     guess = prior * total / max(total.sum(), 1)
-    own, others = table + guess, total - table + guess
-    odds = [np.log(part / (part.sum(axis=1, keepdims=True) - part)) for part in (own, others)]
-    return np.asarray((odds[0] - odds[1]) / np.sqrt(1 / own + 1 / others))
+    inside, outside = table + guess, total - table + guess
+    odds = [np.log(part / (part.sum(axis=1, keepdims=True) - part)) for part in (inside, outside)]
+    return np.asarray((odds[0] - odds[1]) / np.sqrt(1 / inside + 1 / outside))
 
 
 def keep_best(scores: np.ndarray) -> np.ndarray:
@@ -186,12 +181,23 @@ def top_terms(scores: np.ndarray, names: Sequence[str], count: int) -> pd.DataFr
         Columns `cluster`, `term`, `score`, best first; equal scores in the order of the names.
     """
     rows = [
-        {"cluster": cluster, "term": names[place], "score": float(own[place])}
-        for cluster, own in enumerate(scores)
-        for place in np.argsort(-own, kind="stable")[:count]
-        if own[place] > 0
+        (cluster, names[place], float(row[place]))
+        for cluster, row in enumerate(scores)
+        for place in np.argsort(-row, kind="stable")[:count]
+        if row[place] > 0
     ]
     return pd.DataFrame(rows, columns=["cluster", "term", "score"])
+
+
+def rank_terms(terms: Terms, members: np.ndarray, k: int, count: int) -> dict[str, pd.DataFrame]:
+    """List the top terms of clusters by uses, by class-based TF-IDF and by log-odds."""
+    texts = terms.texts_by_cluster(members, k)
+    scores = {
+        "uses": terms.uses_by_cluster(members, k),
+        "class TF-IDF": lead_over_others(class_tfidf(texts)),
+        "log-odds": keep_best(log_odds(texts)),
+    }
+    return {name: top_terms(score, terms.names, count) for name, score in scores.items()}
 
 
 def shared_terms(top: pd.DataFrame) -> float:
@@ -200,33 +206,29 @@ def shared_terms(top: pd.DataFrame) -> float:
     return float((lists > 1).mean()) if len(lists) else float("nan")
 
 
-def _sum_rows(counts: csr_matrix, members: np.ndarray, k: int) -> np.ndarray:
-    inside = csr_matrix((members == np.arange(k)[:, None]).astype(np.int64))
-    return np.asarray((inside @ counts).todense())
-
-
 @dataclass(frozen=True)
-class Leans:
-    """How strongly terms lean to each class.
+class Polarity:
+    """How strongly terms are associated with each class.
 
     Attributes:
         names: The terms.
-        table: (classes, t) log-odds of using a term in texts of a class against all others.
+        log_odds_ratios: (classes, t) log-odds of using a term in texts of a class, minus those in
+            all other texts.
     """
 
     names: list[str]
-    table: np.ndarray
+    log_odds_ratios: np.ndarray
 
     def of(self, terms: Sequence[str], classes: np.ndarray) -> np.ndarray:
-        """Return the (m,) lean of each of m terms to a class each; above 0 it leans that way."""
+        """Return the (m,) log-odds ratio of each of m terms for a class each."""
         places = {name: place for place, name in enumerate(self.names)}
-        return np.asarray(self.table[classes, [places[term] for term in terms]])
+        return np.asarray(self.log_odds_ratios[classes, [places[term] for term in terms]])
 
 
-def measure_leans(
+def measure_polarity(
     texts: Sequence[str], labels: np.ndarray, classes: int, terms: Sequence[str]
-) -> Leans:
-    """Measure how strongly terms lean to each class.
+) -> Polarity:
+    """Measure how strongly terms are associated with each class.
 
     Args:
         texts: n texts.
@@ -244,24 +246,28 @@ def measure_leans(
         np.log((count + SMOOTHING) / (size - count + SMOOTHING))
         for count, size in ((used, sizes), (others, other_sizes))
     )
-    return Leans(found.names, inside - outside)
+    return Polarity(found.names, inside - outside)
 
 
-def permute_leans(leans: Leans, keywords: pd.DataFrame, deals: int) -> tuple[float, np.ndarray]:
-    """Test whether keywords lean to the classes of their clusters, by dealing them out anew.
+def permute_polarity(
+    polarity: Polarity, keywords: pd.DataFrame, permutations: int
+) -> tuple[float, np.ndarray]:
+    """Test whether keywords are associated with the classes of their clusters, by shuffling them.
 
     Args:
-        leans: How the terms lean.
+        polarity: Log-odds ratios of the terms.
         keywords: Columns `term` and `label`, the class of its cluster.
-        deals: How often the terms are dealt to the clusters at random.
+        permutations: How often the terms are shuffled among the clusters.
 
     Returns:
-        The two-sided p-value, and the (deals,) mean leans of terms that were dealt.
+        The two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
     """
     terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
-    found = leans.of(terms, classes).mean()
+    found = polarity.of(terms, classes).mean()
     rng = np.random.default_rng(0)
-    dealt = np.array([leans.of(terms, rng.permutation(classes)).mean() for _ in range(deals)])
-    centre = dealt.mean()
-    far = np.abs(dealt - centre) >= abs(found - centre) - 1e-12
-    return float((1 + far.sum()) / (1 + deals)), dealt
+    shuffled = np.array(
+        [polarity.of(terms, rng.permutation(classes)).mean() for _ in range(permutations)]
+    )
+    centre = shuffled.mean()
+    far = np.abs(shuffled - centre) >= abs(found - centre) - 1e-12
+    return float((1 + far.sum()) / (1 + permutations)), shuffled

@@ -22,9 +22,9 @@ from sentigeo.code_hash import hash_code
 from sentigeo.cores import run_in_processes
 from sentigeo.errors import UserError
 from sentigeo.files import hash_array, load_array, save_arrays
+from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
-NOTHING = np.empty((0, 2), np.float32)  # where no vectors are to be placed
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Map:
         method: `pca`, `tsne` or `umap`.
         seed: Random seed it was drawn with.
         fitted: (n, 2) the vectors that the map was fitted on.
-        placed: (m, 2) held-out vectors, placed into the finished map.
+        placed: (m, 2) other vectors, placed into the finished map.
     """
 
     method: str
@@ -45,10 +45,7 @@ class Map:
 
 
 def draw_maps(
-    fitted: np.ndarray,
-    placed: np.ndarray,
-    wanted: Sequence[tuple[str, int]],
-    perplexity: float,
+    fitted: np.ndarray, placed: np.ndarray, wanted: Sequence[tuple[str, int]], perplexity: float
 ) -> Iterator[Map]:
     """Draw several maps of the same vectors, one per core at a time; they come in order.
 
@@ -58,7 +55,15 @@ def draw_maps(
         wanted: Method and seed of each map.
         perplexity: How many neighbours t-SNE takes into account.
     """
-    _check(fitted, placed, perplexity)
+    _check_vectors(fitted)
+    if not np.isfinite(placed).all():
+        raise UserError("The vectors to be placed hold values that are not numbers.")
+    most = largest_perplexity(len(fitted))
+    if not 1 <= perplexity <= most:
+        raise UserError(
+            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
+            f"one from 1 to {most}."
+        )
     if "umap" in [method for method, _ in wanted] and len(fitted) <= NEIGHBOURS:
         raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
     jobs = [(fitted, placed, method, seed, perplexity) for method, seed in wanted]
@@ -103,20 +108,20 @@ def draw_map(
     draw = {"pca": _pca, "tsne": _tsne, "umap": _umap}[method]
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # what matters of them was checked before
-        own, others = draw(fitted, placed, seed, perplexity)
-    return Map(method, seed, np.asarray(own, np.float32), np.asarray(others, np.float32))
+        points, others = draw(fitted, placed, seed, perplexity)
+    return Map(method, seed, np.asarray(points, np.float32), np.asarray(others, np.float32))
 
 
-def _pca(
-    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
-) -> tuple[np.ndarray, np.ndarray]:
+Points = tuple[np.ndarray, np.ndarray]
+NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
+
+
+def _pca(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
     pca = PCA(2, svd_solver="covariance_eigh").fit(fitted)
-    return pca.transform(fitted), pca.transform(placed) if len(placed) else NOTHING
+    return pca.transform(fitted), pca.transform(placed) if len(placed) else NO_POINTS
 
 
-def _tsne(
-    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _tsne(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
     from openTSNE import TSNE  # slow to import, and only needed here
 
     # A theta of 0.5 takes half as long again, and its maps are no more faithful.
@@ -125,18 +130,18 @@ def _tsne(
         negative_gradient_method="bh", theta=0.7,
     ).fit(fitted)  # fmt: skip
     near = min(5, perplexity)
-    return tsne, tsne.transform(placed, perplexity=near) if len(placed) else NOTHING
+    return tsne, tsne.transform(placed, perplexity=near) if len(placed) else NO_POINTS
 
 
-def _umap(
-    fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _umap(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
     from umap import UMAP  # slow to import, and only needed here
 
     # Exact distances: the approximate search compiles for minutes before it begins.
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
-    own = umap.fit_transform(pairwise_distances(fitted))
-    return own, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NOTHING
+    points = umap.fit_transform(pairwise_distances(fitted))
+    if not len(placed):
+        return points, NO_POINTS
+    return points, umap.transform(pairwise_distances(placed, fitted))
 
 
 def some_rows(count: int, most: int) -> np.ndarray:
@@ -157,24 +162,31 @@ def explained_variance(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(PCA(svd_solver="covariance_eigh").fit(vectors).explained_variance_ratio_)
 
 
+def estimate_variance(vectors: np.ndarray, halves: int) -> Estimate:
+    """Estimate the share of the variance that two principal components explain together."""
+    return half_samples(
+        lambda rows: float(explained_variance(vectors[rows])[:2].sum()), len(vectors), halves
+    )
+
+
 def faithfulness(
-    vectors: np.ndarray, flat: np.ndarray, neighbours: int = NEIGHBOURS
+    vectors: np.ndarray, points: np.ndarray, neighbours: int = NEIGHBOURS
 ) -> dict[str, float]:
     """Measure how well a map keeps neighbourhoods.
 
     Args:
-        vectors: (n, d) the full space.
-        flat: (n, 2) the same points on a map.
+        vectors: (n, d) all dimensions.
+        points: (n, 2) the same texts on a map.
         neighbours: Size of a neighbourhood; at most half of the points.
 
     Returns:
         `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
-        point's nearest neighbours in the full space that are its nearest on the map too.
+        point's nearest neighbours in all dimensions that are its nearest on the map too.
     """
     neighbours = min(neighbours, (len(vectors) - 1) // 2)
     return {
-        "trustworthiness": float(trustworthiness(vectors, flat, n_neighbors=neighbours)),
-        "overlap": neighbour_overlap(vectors, flat, neighbours),
+        "trustworthiness": float(trustworthiness(vectors, points, n_neighbors=neighbours)),
+        "overlap": neighbour_overlap(vectors, points, neighbours),
     }
 
 
@@ -182,44 +194,48 @@ def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> 
     """Measure the faithfulness of maps, over the seeds of each method.
 
     Args:
-        maps: Maps by time, such as before and after.
-        vectors: (n, d) vectors that the maps were fitted on, by time.
+        maps: Maps by stage, `before` and `after` fine-tuning.
+        vectors: (n, d) vectors that the maps were fitted on, by stage.
 
     Returns:
-        Columns `time`, `method`, `measure`, `value` (mean over seeds), `low`, `high` (range over
-        seeds), `seeds`.
+        Columns `stage`, `method`, `measure`, `estimate`: mean over seeds with their range; n is the
+        number of seeds.
     """
     rows = [
-        {"time": time, "method": own.method} | faithfulness(vectors[time], own.fitted)
-        for time, drawn in maps.items()
-        for own in drawn
+        {"stage": stage, "method": drawn.method} | faithfulness(vectors[stage], drawn.fitted)
+        for stage, several in maps.items()
+        for drawn in several
     ]
-    found = pd.DataFrame(rows).melt(["time", "method"], var_name="measure")
-    groups = found.groupby(["time", "method", "measure"], sort=False)["value"]
-    return groups.agg(value="mean", low="min", high="max", seeds="size").reset_index()
+    measured = pd.DataFrame(rows).melt(["stage", "method"], var_name="measure")
+    groups = measured.groupby(["stage", "method", "measure"], sort=False)["value"]
+    spread = groups.agg(["mean", "min", "max", "size"])
+    found = {key: Estimate(*row) for key, *row in spread.itertuples(name=None)}
+    return list_estimates(found, "stage", "method", "measure")
+
+
+def compare_seeds(maps: dict[str, list[Map]], method: str) -> pd.DataFrame:
+    """Compare the neighbourhoods of maps of other seeds with those of the first seed's.
+
+    Returns:
+        Columns `vectors` (stage), `seeds`, and `least shared`, `most shared` (share of neighbours).
+    """
+    rows = []
+    for stage, several in maps.items():
+        points = [drawn.fitted for drawn in several if drawn.method == method]
+        shared = [neighbour_overlap(points[0], other, NEIGHBOURS) for other in points[1:]]
+        least, most = min(shared, default=None), max(shared, default=None)
+        rows.append((stage, len(points), least, most))
+    return pd.DataFrame(rows, columns=["vectors", "seeds", "least shared", "most shared"])
 
 
 def neighbour_overlap(first: np.ndarray, second: np.ndarray, neighbours: int) -> float:
-    """Return the mean share of nearest neighbours that points have in common in two spaces."""
+    """Return the mean share of nearest neighbours that the same n texts have in both arrays."""
     near = [
-        NearestNeighbors(n_neighbors=neighbours).fit(space).kneighbors(return_distance=False)
-        for space in (first, second)
+        NearestNeighbors(n_neighbors=neighbours).fit(points).kneighbors(return_distance=False)
+        for points in (first, second)
     ]
     shared = [len(np.intersect1d(a, b)) for a, b in zip(*near, strict=True)]
     return float(np.mean(shared) / neighbours)
-
-
-def _check(fitted: np.ndarray, placed: np.ndarray, perplexity: float) -> None:
-    """Refuse what no map can be drawn of."""
-    _check_vectors(fitted)
-    if not np.isfinite(placed).all():
-        raise UserError("The vectors to be placed hold values that are not numbers.")
-    most = largest_perplexity(len(fitted))
-    if not 1 <= perplexity <= most:
-        raise UserError(
-            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
-            f"one from 1 to {most}."
-        )
 
 
 def _check_vectors(vectors: np.ndarray) -> None:
@@ -247,12 +263,7 @@ class Direction:
 
 
 def class_direction(vectors: np.ndarray, labels: np.ndarray) -> Direction:
-    """Return the direction from the mean of class 0 to the mean of class 1.
-
-    Args:
-        vectors: (n, d).
-        labels: (n,) zeros and ones.
-    """
+    """Return the direction from the mean of class 0 to the mean of class 1."""
     if set(np.unique(labels)) != {0, 1}:
         raise UserError("A direction between classes needs vectors of exactly two classes.")
     return direction_between(*(vectors[labels == number].mean(axis=0) for number in (0, 1)))
@@ -271,3 +282,10 @@ def fisher_ratio(positions: np.ndarray, labels: np.ndarray) -> float:
     """Return the squared gap of two class means over the sum of the classes' variances."""
     low, high = positions[labels == 0], positions[labels == 1]
     return float((high.mean() - low.mean()) ** 2 / (high.var(ddof=1) + low.var(ddof=1)))
+
+
+def estimate_fisher_ratio(positions: np.ndarray, labels: np.ndarray, resamples: int) -> Estimate:
+    """Estimate the Fisher ratio, its interval by resampling texts."""
+    return bootstrap(
+        lambda rows: fisher_ratio(positions[rows], labels[rows]), len(labels), resamples
+    )

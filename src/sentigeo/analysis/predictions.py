@@ -1,16 +1,11 @@
-"""How good are predictions: on reviews, and on the challenge pairs."""
+"""How good are predictions: on challenge pairs, by class, and by how sure they are."""
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.metrics import precision_recall_fscore_support
 
-from sentigeo.stats import Estimate, grouped_share, share
-
-
-def score_reviews(labels: ArrayLike, predicted: ArrayLike) -> Estimate:
-    """Estimate the accuracy on reviews, which are independent cases."""
-    return share(np.asarray(predicted) == np.asarray(labels))
+from sentigeo.stats import Estimate, grouped_share, list_estimates, share
 
 
 def score_challenge(
@@ -19,7 +14,7 @@ def score_challenge(
     """Estimate accuracy and pair consistency on the challenge set.
 
     Args:
-        challenge: Columns `pair` and `label`, one row a text.
+        challenge: Columns `pair` and `label`, one row per text.
         predicted: (n,) predicted class of each row.
         resamples: Bootstrap resamples over pairs for the accuracy.
     """
@@ -41,18 +36,10 @@ def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Serie
 
 
 def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.DataFrame:
-    """Estimate pair consistency for each phenomenon.
-
-    Returns:
-        Columns `name` (the phenomenon), `value`, `low`, `high`, `n`.
-    """
+    """Estimate pair consistency: columns `name` (the phenomenon) and `estimate`."""
     phenomenon = challenge.drop_duplicates("pair").set_index("pair")["phenomenon"]
-    consistent = pair_consistency(challenge, predicted)
-    rows = [
-        {"name": name.replace("_", " "), **vars(share(group))}
-        for name, group in consistent.groupby(phenomenon, sort=False)
-    ]
-    return pd.DataFrame(rows)
+    groups = pair_consistency(challenge, predicted).groupby(phenomenon, sort=False)
+    return list_estimates({name.replace("_", " "): share(own) for name, own in groups}, "name")
 
 
 def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]) -> pd.DataFrame:
@@ -67,16 +54,13 @@ def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]
         Columns `class`, `precision`, `recall`, `f1`, `n`.
     """
     numbers = range(len(classes))
-    found = np.stack(
-        [
-            precision_recall_fscore_support(labels, run, labels=numbers, zero_division=0)[:3]
-            for run in predicted
-        ]
-    ).mean(axis=0)
-    counts = [int((labels == number).sum()) for number in numbers]
-    return pd.DataFrame(
-        {"class": classes, "precision": found[0], "recall": found[1], "f1": found[2], "n": counts}
-    )
+    runs = [
+        precision_recall_fscore_support(labels, run, labels=numbers, zero_division=0)[:3]
+        for run in predicted
+    ]
+    frame = pd.DataFrame(np.mean(runs, axis=0).T, columns=["precision", "recall", "f1"])
+    frame.insert(0, "class", classes)
+    return frame.assign(n=np.bincount(labels, minlength=len(classes)))
 
 
 def small_sample_spread(hits: np.ndarray, size: int, samples: int) -> tuple[float, float]:
@@ -88,8 +72,7 @@ def small_sample_spread(hits: np.ndarray, size: int, samples: int) -> tuple[floa
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
     """Return the (n, classes) softmax of logits."""
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(logits, axis=1))
 
 
 def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.DataFrame:
@@ -101,15 +84,13 @@ def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.D
         bins: Number of bins between the confidence of a guess, 1 / classes, and 1.
 
     Returns:
-        Columns `confidence` (mean in the bin), `value`, `low`, `high` (accuracy), `n`.
+        Columns `confidence` (mean in the bin) and `estimate` (accuracy).
     """
     confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    rows = []
-    for member in _bin_members(confidence, chances.shape[1], bins):
-        if member.any():
-            found = share(right[member])
-            rows.append({"confidence": confidence[member].mean(), **vars(found)})
-    return pd.DataFrame(rows)
+    codes = _bin(confidence, chances.shape[1], bins)
+    members = [codes == code for code in np.unique(codes)]
+    found = {confidence[inside].mean(): share(right[inside]) for inside in members}
+    return list_estimates(found, "confidence")
 
 
 def calibration_error(
@@ -121,23 +102,21 @@ def calibration_error(
     the interval of a small sample lies high.
     """
     confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    codes = np.argmax(_bin_members(confidence, chances.shape[1], bins), axis=0)
+    codes = _bin(confidence, chances.shape[1], bins)
     gaps = confidence - right
     rng = np.random.default_rng(0)
-    found = [_gap(gaps, codes, bins)]
-    for _ in range(resamples):
-        drawn = rng.integers(len(gaps), size=len(gaps))
-        found.append(_gap(gaps[drawn], codes[drawn], bins))
-    low, high = np.quantile(found[1:], [0.025, 0.975])
-    return Estimate(found[0], min(float(low), found[0]), max(float(high), found[0]), len(gaps))
+
+    def error(rows: np.ndarray) -> float:
+        sums = np.bincount(codes[rows], weights=gaps[rows], minlength=bins)
+        return float(np.abs(sums).sum() / len(gaps))
+
+    value = error(np.arange(len(gaps)))
+    found = [error(rng.integers(len(gaps), size=len(gaps))) for _ in range(resamples)]
+    low, high = np.quantile(found, [0.025, 0.975])
+    return Estimate(value, min(float(low), value), max(float(high), value), len(gaps))
 
 
-def _bin_members(confidence: np.ndarray, classes: int, bins: int) -> np.ndarray:
-    """Return (bins, n) truth values: which case is in which bin."""
+def _bin(confidence: np.ndarray, classes: int, bins: int) -> np.ndarray:
+    """Return the (n,) bin of each case."""
     edges = np.linspace(1 / classes, 1, bins + 1)
-    codes = np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1)
-    return np.asarray(np.arange(bins)[:, None] == codes)
-
-
-def _gap(gaps: np.ndarray, codes: np.ndarray, bins: int) -> float:
-    return float(np.abs(np.bincount(codes, weights=gaps, minlength=bins)).sum() / len(gaps))
+    return np.asarray(np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1))

@@ -1,7 +1,6 @@
-"""What can be read off vectors: linear probes, and a support vector machine."""
+"""What can be read off vectors: linear probes, a support vector machine, and how layers change."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from sentigeo.encoder.tokens import encode_texts, window_texts
 from sentigeo.encoder.vectors import Kind, Pooling, Vectors
 from sentigeo.errors import UserError
 from sentigeo.progress import track
-from sentigeo.stats import HALVES, half_samples, mean_over_runs
+from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_over_runs
 
 STRENGTHS = (0.001, 0.01, 0.1)
-WAYS = ("beginning", "head and tail", "windows")
+# Ways to read a long text, and their names in metrics.
+WAYS = {"beginning": "beginning", "first and last": "head_and_tail", "windows": "windows"}
 Reading = tuple[Pooling, str]
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
@@ -47,38 +47,30 @@ def fit_probe(
     return probes[int(np.argmax(scores))]
 
 
-def probe_hits(
-    vectors: np.ndarray,
-    labels: np.ndarray,
-    train: np.ndarray,
-    validation: np.ndarray,
-    test: np.ndarray,
-) -> np.ndarray:
-    """Fit a probe on some rows; return (t,) truth values: which test rows it gets right.
+def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> Any:
+    """Fit a probe on the rows of the first part; those of the second choose its strength."""
+    train, validation = parts[:2]
+    return fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
+
+
+def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Fit a probe; return (t,) truth values: which test rows it gets right.
 
     Args:
         vectors: (n, d) vectors.
         labels: (n,) classes.
-        train: Rows to fit on.
-        validation: Rows that choose the probe's strength.
-        test: Rows to score.
+        parts: Rows to train on, to validate on and to test on.
     """
-    probe = fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
-    return np.asarray(probe.predict(vectors[test]) == labels[test])
+    test = parts[2]
+    return np.asarray(fit_on_rows(vectors, labels, parts).predict(vectors[test]) == labels[test])
 
 
 def probe_kinds(
     vectors: Vectors, labels: np.ndarray, parts: Sequence[np.ndarray]
 ) -> dict[Kind, np.ndarray]:
-    """Fit a probe on every layer and pooling that was extracted; return the hits of each.
-
-    Args:
-        vectors: Vectors of n texts.
-        labels: (n,) classes.
-        parts: Rows to train on, to validate on and to test on.
-    """
+    """Fit a probe on every layer and pooling that was extracted; return the hits of each."""
     return {
-        kind: probe_hits(vectors.matrix(*kind), labels, *parts)
+        kind: probe_hits(vectors.matrix(*kind), labels, parts)
         for kind in track(vectors.kinds, "probing")
     }
 
@@ -103,14 +95,20 @@ def _check(vectors: np.ndarray, labels: np.ndarray) -> None:
         raise UserError("A classifier needs vectors of at least two classes.")
 
 
+def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int) -> np.ndarray:
+    """Draw at most so many rows whose texts have more tokens than a limit."""
+    beyond = rows[lengths[rows] > limit]
+    return np.sort(np.random.default_rng(0).permutation(beyond)[:most])
+
+
 def read_long_texts(
     texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
 ) -> dict[Reading, np.ndarray]:
-    """Read texts beyond the encoder's limit in three ways.
+    """Read texts beyond the encoder's limit in the three `WAYS`.
 
     Returns:
-        (n, d) vectors of the last layer by pooling and way: of the text's `beginning`, of its `head
-        and tail`, and of `windows` over all of it. The beginning is the first window of a text.
+        (n, d) vectors of the last layer by pooling and way. The beginning is the first window of a
+        text; windows over all of it are averaged by their number of tokens.
     """
     limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
     windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
@@ -121,22 +119,9 @@ def read_long_texts(
     for pooling in poolings:
         vectors = in_windows.matrix(-1, pooling)
         found[pooling, "beginning"] = vectors[first]
-        found[pooling, "head and tail"] = of_ends.matrix(-1, pooling)
+        found[pooling, "first and last"] = of_ends.matrix(-1, pooling)
         found[pooling, "windows"] = mean_of_windows(vectors, owners, windows.lengths)
     return found
-
-
-def pick_long_rows(counts: np.ndarray, rows: np.ndarray, limit: int, most: int) -> np.ndarray:
-    """Draw rows whose texts are longer than a limit.
-
-    Args:
-        counts: (n,) tokens of every text.
-        rows: Rows to draw from.
-        limit: Tokens that a text must pass.
-        most: How many to draw at most.
-    """
-    beyond = rows[counts[rows] > limit]
-    return np.sort(np.random.default_rng(0).permutation(beyond)[:most])
 
 
 def score_readings(
@@ -160,14 +145,9 @@ def score_readings(
     Returns:
         (m,) truth values for each reading.
     """
-    train, validation = parts
-    hits: dict[Reading, np.ndarray] = {}
-    for pooling in dict.fromkeys(pooling for pooling, _ in readings):
-        known = short.matrix(-1, pooling)
-        probe = fit_probe(known[train], labels[train], known[validation], labels[validation])
-        for way in WAYS:
-            hits[pooling, way] = probe.predict(readings[pooling, way]) == truth
-    return hits
+    poolings = dict.fromkeys(pooling for pooling, _ in readings)
+    probes = {p: fit_on_rows(short.matrix(-1, p), labels, parts) for p in poolings}
+    return {(p, way): probes[p].predict(own) == truth for (p, way), own in readings.items()}
 
 
 def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -202,33 +182,29 @@ def shuffled_cka(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def compare_layers(
-    before: Vectors, after: Vectors, rows: np.ndarray, resamples: int
+    pretrained: Vectors, fine_tuned: Vectors, rows: np.ndarray, resamples: int
 ) -> pd.DataFrame:
-    """Compare the vectors of the same texts before and after, in every layer and pooling.
+    """Compare the vectors of the same texts in every layer and pooling.
 
     Args:
-        before: Vectors of all texts.
-        after: Vectors of the same texts.
+        pretrained: Vectors of all texts before fine-tuning.
+        fine_tuned: Vectors of the same texts after it.
         rows: Texts to compare.
         resamples: Bootstrap resamples behind the interval of a mean cosine.
 
     Returns:
-        Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer`, `value`,
-        `low`, `high`, `n`. Where all vectors are equal there is no alignment.
+        Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer` and
+        `estimate`. Where all vectors are equal there is no alignment.
     """
-    found = []
-    for layer, pooling in before.kinds:
-        old, new = (vectors.matrix(layer, pooling)[rows] for vectors in (before, after))
-        cosine = mean_over_runs(row_cosines(old, new)[None], resamples)
-        halves = HALVES if (layer, pooling) in after.kinds else 2  # what did not move does not vary
-        cka = half_samples(partial(_cka_of, old, new), len(rows), halves)
-        measures = {"linear alignment": cka, "mean cosine": cosine}
-        found += [
-            {"group": group, "name": pooling, "layer": layer, **vars(estimate)}
-            for group, estimate in measures.items()
-        ]
-    return pd.DataFrame(found)
+    found: dict[tuple[str, str, int], Estimate] = {}
+    for layer, pooling in pretrained.kinds:
+        old, new = (own.matrix(layer, pooling)[rows] for own in (pretrained, fine_tuned))
+        halves = HALVES if (layer, pooling) in fine_tuned.kinds else 2  # what did not move is 1
+        found["linear alignment", pooling, layer] = estimate_cka(old, new, halves)
+        found["mean cosine", pooling, layer] = mean_over_runs(row_cosines(old, new), resamples)
+    return list_estimates(found, "group", "name", "layer")
 
 
-def _cka_of(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> float:
-    return linear_cka(first[rows], second[rows])
+def estimate_cka(first: np.ndarray, second: np.ndarray, halves: int) -> Estimate:
+    """Estimate the linear alignment of two sets, its interval from so many halves of the texts."""
+    return half_samples(lambda rows: linear_cka(first[rows], second[rows]), len(first), halves)

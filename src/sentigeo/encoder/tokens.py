@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.text import repair
@@ -112,6 +113,27 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
         )  # fmt: skip
         lengths += [len(ids) for ids in encoded["input_ids"]]
     return np.array(lengths, dtype=np.int32)
+
+
+def tokenize(texts: list[str], encoder: Any) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+    """Cut texts into tokens that know where in their text they stand.
+
+    Returns:
+        A batch of tensors for the encoder, padded on the right; and of each text, without padding,
+        columns `token`, `begin`, `end` (its place in the text) and `special`.
+    """
+    batch = encoder.tokenizer(
+        texts, padding=True, padding_side="right", truncation=True, max_length=encoder.max_length,
+        return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt",
+    )  # fmt: skip
+    offsets, special = batch.pop("offset_mapping").numpy(), batch.pop("special_tokens_mask").numpy()
+    places = []
+    for row, width in enumerate(batch["attention_mask"].sum(dim=1).tolist()):
+        tokens = encoder.tokenizer.convert_ids_to_tokens(batch["input_ids"][row, :width])
+        begin, end = offsets[row, :width].T
+        facts = {"token": tokens, "begin": begin, "end": end}
+        places.append(pd.DataFrame(facts | {"special": special[row, :width] > 0}))
+    return batch, places
 
 
 def token_batches(

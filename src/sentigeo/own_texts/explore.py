@@ -12,13 +12,12 @@ from IPython.display import Image, display
 from sklearn.decomposition import PCA
 
 from sentigeo.analysis.few_shot import nearest_rows
-from sentigeo.attention.attention import find_words
 from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring
 from sentigeo.own_texts.decisions import Decide, Reading
 from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
-from sentigeo.text import clean_text, excerpt, plain, repair
+from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 
 MOST_PIECES = 64  # parts of a text that are occluded in turn; of a longer one they are phrases
 WIDTH = 640  # pixels of the picture of its place
