@@ -192,7 +192,9 @@ def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str
         )
     parts = [source[source["label"] == label] for label in sorted(counts.index, reverse=True)]
     size, seed = profile.draw_per_label, profile.draw_seed
-    return pd.concat([part.sample(size, random_state=seed) for part in parts], ignore_index=True)
+    drawn = [part.sample(size, random_state=seed) for part in parts]
+    table: pd.DataFrame = pd.concat(drawn, ignore_index=True)
+    return table
 
 
 def _split(labels: pd.Series, handcrafted: pd.DataFrame | None, profile: Profile) -> np.ndarray:

@@ -40,7 +40,9 @@ class TextSet:
 class ReviewCorpus(Protocol):
     """What a set needs of the report's own corpus."""
 
-    classes: list[str]
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes by number."""
 
     def source(self) -> pd.DataFrame:
         """Return every review: columns `text` and `label`, a class number."""
