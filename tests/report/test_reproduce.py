@@ -131,8 +131,8 @@ def test_a_report_is_run_again_away_from_the_last(tmp_path, monkeypatch):
     assert list((apart / "cache/chapter").iterdir())  # from which a report can be made
     run_again(quick, fits, tmp_path)
     assert not (apart / "cache").exists()
+    write_report(tmp_path, quick, seeds=99)
     with pytest.raises(UserError, match="The last report had other settings"):
-        write_report(tmp_path, quick, seeds=99)
         run_again(quick, fits, tmp_path)
 
 

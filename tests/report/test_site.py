@@ -47,10 +47,12 @@ def pages(built):
     return {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
 
 
+@pytest.mark.published
 def test_sphinx_has_no_complaints(built):
     assert (built / "build/warnings.txt").read_text() == ""
 
 
+@pytest.mark.published
 def test_every_chapter_and_figure_is_there(built, pages):
     names = {path.stem for path in pages}
     assert names >= {path.stem for path in (built / "reports").glob("*.ipynb")}
@@ -63,6 +65,7 @@ def test_every_chapter_and_figure_is_there(built, pages):
         assert {link for page in own for link in page.links} >= interactive
 
 
+@pytest.mark.published
 def test_the_index_page_says_it_all(built, pages):
     index = built / "reports/site/index.html"
     text = index.read_text("utf-8")
@@ -79,6 +82,7 @@ def test_the_index_page_says_it_all(built, pages):
     assert 'src="figures/04_maps_classes.png"' in text
 
 
+@pytest.mark.published
 def test_chapters_read_like_articles(built):
     for path in (built / "reports").glob("*.ipynb"):
         page = (built / "reports/site" / f"{path.stem}.html").read_text("utf-8")
@@ -90,6 +94,7 @@ def test_chapters_read_like_articles(built):
         assert 'class="next-page"' in page
 
 
+@pytest.mark.published
 def test_all_numbers_are_listed(built):
     page = (built / "reports/site/numbers.html").read_text("utf-8")
     results = json.loads((built / "reports/results.json").read_text("utf-8"))
@@ -97,6 +102,7 @@ def test_all_numbers_are_listed(built):
         assert f"<code>{name}</code>" in page
 
 
+@pytest.mark.published
 def test_no_page_loads_anything_from_elsewhere(built, pages):
     for path, page in pages.items():
         assert [load for load in page.loads if urlsplit(load).netloc] == [], path.name
@@ -104,6 +110,7 @@ def test_no_page_loads_anything_from_elsewhere(built, pages):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text("utf-8")), path
 
 
+@pytest.mark.published
 def test_every_link_resolves(pages):
     for path, page in pages.items():
         for link in page.links + page.loads:
@@ -116,6 +123,7 @@ def test_every_link_resolves(pages):
                 assert target.fragment in pages[other].places, (path.name, link)
 
 
+@pytest.mark.published
 def test_every_picture_says_what_it_shows(pages):
     for path, page in pages.items():
         for picture in page.pictures:
@@ -123,6 +131,7 @@ def test_every_picture_says_what_it_shows(pages):
             assert {"width", "height"} <= picture.keys(), (path.name, picture)
 
 
+@pytest.mark.published
 def test_search_finds_the_pages(built):
     index = (built / "reports/site/searchindex.js").read_text("utf-8")
     assert "01_reviews" in index
