@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
-from benchmarks.bench import take_turns
+from benchmarks import take_turns
 from sentigeo.cache import Store
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.extract import extract

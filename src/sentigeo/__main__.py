@@ -142,6 +142,7 @@ def _train(options: argparse.Namespace) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
+    sys.path.insert(0, str(ROOT))
     from benchmarks.bench import run_bench
 
     target = run_paths(profile.run_name).build / "bench.json"

@@ -170,6 +170,18 @@ def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
     return np.asarray((units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1)))
 
 
+def describe_dimensions(vectors: np.ndarray) -> dict[str, float]:
+    """Return the mean cosine, and how much of it a few dimensions make up."""
+    shares = np.sort(share_of_dimensions(vectors))[::-1]
+    whole = shares.sum()
+    return {
+        "mean cosine": whole,
+        "largest dimension": shares[0] / whole,
+        "largest three": shares[:3].sum() / whole,
+        "dimensions for half of it": int((shares.cumsum() < whole / 2).sum() + 1),
+    }
+
+
 def estimate_mean_cosine(vectors: np.ndarray) -> Estimate:
     """Estimate the mean cosine of all pairs of different texts, with an interval over texts."""
     return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), lowest=-1.0)

@@ -29,7 +29,6 @@ from sentigeo.stats import CONFIDENCE, Estimate, bootstrap, list_estimates, mean
 TARGETS = ("first token", "separator", "same word", "previous", "next", "punctuation",
            "other words")  # fmt: skip
 SINKS = 2  # of these targets, the first, are attention sinks
-SURE = 0.05  # p-value below which a head stands out
 
 
 @dataclass(frozen=True)
@@ -39,24 +38,28 @@ class HeadStudy:
     Attributes:
         shares: (n, layers, heads, kinds) attention that words give each kind of target.
         entropy: (n, layers, heads) of words' attention: 0 for one target, 1 if even.
-        negated: From a negation or a word of contrast to the opinion word after it, beside other
-            words as far apart in the same text.
-        starts: The same lookups, beside those from other words as far before an opinion word.
-        opinion: From the first token to an opinion word, beside other words.
+        lookups: `as far apart`: from a negation or a word of contrast to the opinion word after it,
+            beside other words as far apart in the same text; `first token`: from the first token to
+            an opinion word, beside other words.
+        starts: The former, beside those from other words as far before an opinion word.
     """
 
     shares: np.ndarray
     entropy: np.ndarray
-    negated: Lookups
+    lookups: dict[str, Lookups]
     starts: StratifiedLookups
-    opinion: Lookups
+
+    @property
+    def negated(self) -> int:
+        """Texts in which a negation or a word of contrast can be compared with other words."""
+        return len(self.lookups["as far apart"].observed)
 
     def compare(self, shuffles: int) -> dict[str, LookupTest]:
-        """Make every comparison: what heads attend to, against what could stand in its place."""
+        """Compare lookups with what could stand in their place, by permutation."""
         return {
-            "as far apart": compare_targets(self.negated, shuffles),
+            "as far apart": compare_targets(self.lookups["as far apart"], shuffles),
             "other starting words": compare_starts(self.starts, shuffles),
-            "first token": compare_targets(self.opinion, shuffles),
+            "first token": compare_targets(self.lookups["first token"], shuffles),
         }
 
 
@@ -71,7 +74,8 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
         attention = next(reading)
         shares.append(target_shares(attention))
         entropies.append(entropy(attention))
-        flip, target = find_negated(attention.words, opinions), find_opinion(attention.words, opinions)
+        flip = find_negated(attention.words, opinions)
+        target = find_opinion(attention.words, opinions)
         if flip:
             negated.append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:
@@ -85,11 +89,13 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
     return HeadStudy(
         np.stack(shares),
         np.stack(entropies),
-        collect_lookups(negated, shape),
+        {
+            "as far apart": collect_lookups(negated, shape),
+            "first token": collect_lookups(opinion, shape),
+        },
         StratifiedLookups(
             np.array(weights).reshape(-1, *shape), np.array(distances), np.array(marked, bool)
         ),
-        collect_lookups(opinion, shape),
     )
 
 

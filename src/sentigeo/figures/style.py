@@ -44,7 +44,7 @@ def class_colours(count: int) -> list[str]:
 
 def cluster_colours(count: int) -> list[str]:
     """Return hex colours of clusters, which no class has."""
-    return _pick_colours(count, CLUSTER_COLOURS, 0.8, 0.5)
+    return _pick_colours(count, CLUSTER_COLOURS, 0.9, 0.5)
 
 
 def _pick_colours(count: int, few: Sequence[str], saturation: float, lightness: float) -> list[str]:

@@ -1,25 +1,38 @@
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
+from helpers import run_script
 from safetensors.torch import load_file
 
-from sentigeo import deep_cluster
 from sentigeo.analysis.clusters import align_clusters, find_clusters
 from sentigeo.cache import Store
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.errors import UserError
-from sentigeo.training.deep_clustering import DeepRecipe, embed_all, train_clusters, warm_head
-from sentigeo.training.deep_encoder import DeepEncoder, TopDeepEncoder, load_masked_lm, mask_tokens
+from sentigeo.training.deep_clustering import (
+    SAVE_EVERY,
+    ClusterTask,
+    DeepRecipe,
+    embed_all,
+    train_clusters,
+    warm_head,
+)
+from sentigeo.training.deep_encoder import (
+    DeepEncoder,
+    TopDeepEncoder,
+    load_masked_lm,
+    mask_tokens,
+    sharpen,
+)
+from sentigeo.training.loop import load_state
 
-RECIPE = DeepRecipe(epochs=6, learning_rate=2e-3, batch_size=16, clustering=1.0, masked=0.5)
+RECIPE = DeepRecipe(epochs=7, learning_rate=2e-3, batch_size=16, clustering=1.0, masked=0.5)
 
 
 def toy_texts(count=60):
@@ -85,12 +98,16 @@ def test_the_head_warms_up_alone(toy):
         assert torch.equal(weight, before[name]) != head, name
 
 
-def test_targets_come_from_the_whole_set_before_each_epoch(toy, tmp_path, monkeypatch):
+def test_targets_come_from_the_whole_set_before_each_epoch(toy):
     body, tokens, copies, _ = toy
-    seen = []
-    monkeypatch.setattr(deep_cluster, "sharpen", lambda s, balance: seen.append(s.shape) or s)
-    train_clusters(body, tokens, copies, replace(RECIPE, epochs=3), tmp_path / "s")
-    assert seen == [(60, 2)] * 3
+    body.train_parts(RECIPE.parts)
+    task = ClusterTask(body, tokens, copies, RECIPE, Accelerator())
+    for epoch in (0, 1):
+        body.centroids.data += epoch
+        assert sum(len(batch) for batch in task.begin(epoch)) == 60
+        expected = sharpen(body.assign(embed_all(body, tokens)))
+        assert task.targets.shape == (60, 2)
+        assert torch.equal(task.targets, expected)
 
 
 def test_one_loss_alone_leaves_the_rest_untouched(toy, tmp_path):
@@ -125,12 +142,11 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [2, 4])
-def test_stopped_training_resumes_to_the_same(tiny_bert, tmp_path, monkeypatch, after):
-    monkeypatch.setattr(deep_cluster, "SAVE_EVERY", 2)
-    texts, _ = toy_texts()
+@pytest.mark.parametrize("after", [SAVE_EVERY - 2, SAVE_EVERY])
+def test_stopped_training_resumes_to_the_same(tiny_bert, tmp_path, after):
+    texts, epochs = toy_texts()[0], []
 
-    def stop(epoch, course):
+    def stop(epoch):
         if epoch == after:
             raise KilledError
 
@@ -139,11 +155,8 @@ def test_stopped_training_resumes_to_the_same(tiny_bert, tmp_path, monkeypatch, 
     with pytest.raises(KilledError):
         train_clusters(make_parts(tiny_bert, texts)[0], *data, RECIPE, tmp_path / "cut", stop)
     resumed = make_parts(tiny_bert, texts)[0]
-    epochs = []
-    found = train_clusters(
-        resumed, *data, RECIPE, tmp_path / "cut", lambda epoch, course: epochs.append(epoch)
-    )
-    assert epochs[0] == after // 2 * 2
+    found = train_clusters(resumed, *data, RECIPE, tmp_path / "cut", epochs.append)
+    assert epochs[0] == (SAVE_EVERY if after == SAVE_EVERY else 0)
     assert str(vars(found)) == str(vars(expected))  # as text, because no NaN equals another
     for (name, weight), other in zip(
         whole.state_dict().items(), resumed.state_dict().values(), strict=True
@@ -174,7 +187,7 @@ def test_one_cluster_and_texts_with_nothing_to_mask(tiny_bert, tmp_path):
     body, tokens, copies = make_parts(tiny_bert, ["", "a", "film", "of course"], k=1)
     course = train_clusters(body, tokens, copies, RECIPE, tmp_path / "s")
     assert course.members[-1] == [0, 0, 0, 0]
-    assert course.clustering[1:] == [0.0] * 6
+    assert course.clustering[1:] == [0.0] * 7
     assert np.isnan(course.silhouette).all()
     assert np.isfinite(course.masked[1:]).all()
 
@@ -199,46 +212,35 @@ def test_loss_that_is_no_number(toy, tmp_path):
         train_clusters(body, tokens, copies, RECIPE, tmp_path / "s")
 
 
-SCRIPT = """
-import json, os, pathlib, signal, sys
-sys.path.insert(0, {tests!r})
-from safetensors.torch import save_file
-from sentigeo import deep_cluster
-from test_deep_cluster import RECIPE, make_parts, toy_texts
-deep_cluster.SAVE_EVERY = 2
-model, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-body, tokens, copies = make_parts(model, toy_texts(50)[0])  # the last batch cannot be halved
-def on_epoch(epoch, course):
-    if epoch == 2 and "kill" in sys.argv:
-        os.kill(os.getpid(), signal.SIGKILL)
-deep_cluster.warm_head(body, copies, RECIPE)
-course = deep_cluster.train_clusters(body, tokens, copies, RECIPE, folder / "s", on_epoch)
-rank = os.environ.get("RANK", "0")
-save_file(dict(body.state_dict()), folder / f"final-{{rank}}")
-(folder / f"course-{{rank}}").write_text(json.dumps(vars(course)))
-"""
-TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+def train_toy(model, folder, kill=False):
+    """Train with one thread; return the final weights."""
+    torch.set_num_threads(1)
+    body, tokens, copies = make_parts(model, toy_texts(50)[0])  # the last batch cannot be halved
 
+    def on_epoch(epoch):
+        if kill and epoch == SAVE_EVERY:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def launch(folder, tiny_bert, *more, launcher=()):
-    folder.mkdir(exist_ok=True)
-    script = folder / "script.py"
-    script.write_text(SCRIPT.format(tests=os.path.dirname(__file__)))
-    command = [sys.executable, *launcher, str(script), str(tiny_bert), str(folder), *more]
-    environment = os.environ | {"ACCELERATE_USE_CPU": "true"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    warm_head(body, copies, replace(RECIPE, epochs=2))
+    train_clusters(body, tokens, copies, RECIPE, folder / "s", on_epoch)
+    return dict(body.state_dict())
 
 
 def test_sigkill_then_the_same_and_two_processes_train_one_model(tiny_bert, tmp_path):
-    one = launch(tmp_path / "one", tiny_bert)
-    assert one.returncode == 0, one.stderr[-3000:]
-    assert launch(tmp_path / "cut", tiny_bert, "kill").returncode == -signal.SIGKILL
-    assert launch(tmp_path / "cut", tiny_bert).returncode == 0
-    two = launch(tmp_path / "two", tiny_bert, launcher=TWO_PROCESSES)
-    assert two.returncode == 0, two.stderr[-3000:]
-    places = ("one/final-0", "cut/final-0", "two/final-0", "two/final-1")
-    alone, cut, first, second = (load_file(tmp_path / place) for place in places)
+    alone = train_toy(tiny_bert, tmp_path / "one")
+    model, cut, two = str(tiny_bert), tmp_path / "cut", tmp_path / "two"
+    call = f"train_toy({model!r}, Path({str(cut)!r}), kill=True)"
+    run = run_script("test_deep_clustering", "train_toy", call)
+    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
+    assert load_state(cut / "s")[1]["epochs"] == SAVE_EVERY
+    resumed = train_toy(tiny_bert, cut)
+    call = (
+        f"two = Path({str(two)!r}); save_file(train_toy({model!r}, two), two / os.environ['RANK'])"
+    )
+    run = run_script("test_deep_clustering", "train_toy", call, processes=2)
+    assert run.returncode == 0, run.stderr[-3000:]
+    first, second = (load_file(two / rank) for rank in "01")
     for name, weight in alone.items():
-        assert torch.equal(cut[name], weight), name
+        assert torch.equal(resumed[name], weight), name
         assert torch.equal(first[name], second[name]), name
         assert torch.allclose(first[name], weight, atol=2e-3), name

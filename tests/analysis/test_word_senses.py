@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from sentigeo.analysis.word_senses import (
+    compare_controls,
     find_word,
-    nearest_other_sense,
+    nearest_has_sense,
     pieces_of,
     self_similarity,
     shared_word_hits,
@@ -14,6 +15,7 @@ from sentigeo.analysis.word_senses import (
 )
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
+from sentigeo.stats import unfold
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_a_word_beyond_the_limit_is_named(tiny):
 
 def test_nearest_use_by_hand():
     vectors = np.array([[1.0, 0], [1, 0.1], [0, 1], [0.9, 0.2]])
-    found = nearest_other_sense(vectors, np.array(list("aabb")))
+    found = nearest_has_sense(vectors, np.array(list("aabb")))
     assert found.tolist() == [True, True, True, False]
 
 
@@ -87,7 +89,7 @@ def test_senses_that_lie_apart_are_found_in_their_layer(table):
     assert study[study["layer"] == 1]["hit"].all()
     assert study[study["layer"] == 1]["silhouette"].min() > 0.9
     assert study[study["layer"] == 0]["silhouette"].mean() < 0.5
-    alike = self_similarity(np.stack([noise, apart]), table).pivot_table(
+    alike = unfold(self_similarity(np.stack([noise, apart]), table)).pivot_table(
         index="layer", columns="name", values="value"
     )
     assert alike.loc[1, "same sense"] > 0.95 > 0.1 > alike.loc[1, "other sense"]
@@ -98,6 +100,18 @@ def test_shared_words(table):
     assert shared_word_hits(table).all()
     unlike = table.assign(text=table["word"] + " x" + table.index.astype(str))
     assert not shared_word_hits(unlike).any()
+
+
+def test_controls_stand_beside_the_last_layer(table):
+    apart, mixed = np.eye(4)[[0, 0, 1, 1, 2, 2, 3, 3]], np.eye(4)[[0, 1, 0, 1, 2, 3, 2, 3]]
+    study = study_senses(np.stack([mixed, apart]), table)
+    context = study_senses(np.stack([apart, mixed]), table)
+    found = compare_controls(study, context, table)
+    assert found.index.tolist() == list(range(8))
+    assert found["sense"].tolist() == table["sense"].tolist()
+    assert found["hit"].all()
+    assert found["shared words"].all()
+    assert not found[["embeddings", "context"]].to_numpy().any()
 
 
 def test_one_sense_is_refused(table):

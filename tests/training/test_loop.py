@@ -7,7 +7,17 @@ from accelerate import Accelerator
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
-from sentigeo.training.state import obtain, own_rows, seed_step, take_step
+from sentigeo.training.loop import (
+    forget_state,
+    load_state,
+    obtain,
+    optimizer_tensors,
+    own_rows,
+    restore_optimizer,
+    save_state,
+    seed_step,
+    take_step,
+)
 
 
 def process(rank, world):
@@ -53,3 +63,41 @@ def test_what_is_stored_is_not_made_again(tmp_path):
         folder = obtain(store, "kind", {"a": 1}, fill, Accelerator())
         assert (folder / "x").read_text() == "1"
     assert len(made) == 1
+
+
+def test_a_state_is_whole_or_not_there(tmp_path):
+    state = tmp_path / "s"
+    assert load_state(state) is None
+    for epochs in (9, 10):
+        save_state(state, {"w": torch.tensor([float(epochs)])}, {"epochs": epochs})
+    tensors, facts = load_state(state)
+    assert (tensors["w"].item(), facts) == (10.0, {"epochs": 10})
+    assert list(tmp_path.iterdir()) == [state]
+    state.write_bytes(state.read_bytes()[:-2])
+    assert load_state(state) is None
+
+
+def test_forgetting_a_state_leaves_those_of_others(tmp_path):
+    for name in ("s", "s2", ".part-0-s"):
+        save_state(tmp_path / name, {"w": torch.zeros(1)}, {})
+    forget_state(tmp_path / "s")
+    forget_state(tmp_path / "s")
+    assert {path.name for path in tmp_path.iterdir()} == {"s2", ".part-0-s"}
+
+
+def test_an_optimizer_goes_on_where_it_was():
+    def walk(weight, optimizer, steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            (weight**2).sum().backward()
+            optimizer.step()
+
+    weights = [torch.nn.Parameter(torch.tensor([3.0])) for _ in range(2)]
+    first, second = (torch.optim.AdamW([weight], lr=0.1) for weight in weights)
+    walk(weights[0], first, 3)
+    weights[1].data.copy_(weights[0].data)
+    taken = {name: value.clone() for name, value in optimizer_tensors(first).items()}
+    restore_optimizer(second, taken)
+    walk(weights[0], first, 2)
+    walk(weights[1], second, 2)
+    assert weights[0].item() == weights[1].item()

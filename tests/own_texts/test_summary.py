@@ -82,10 +82,10 @@ def test_clusters_are_listed_and_texts_are_inert():
 
 def test_agreement_has_intervals_and_chance():
     labels = np.array([0, 1] * 20)
-    said = describe_agreement(labels, 1 - labels, labels, "mood")
+    said = describe_agreement(labels, 1 - labels, "mood")
     assert said.startswith("Agreement of k = 2 clusters with the 2 labels 'mood', where each")
     assert "one cluster: accuracy 1.000 [0.912, 1.000; n = 40]" in said
     assert "matched alike: 0.5" in said  # a little above a half
     assert "adjusted Rand index 1.000 [1.000, 1.000; n = 40]" in said
-    more = describe_agreement(labels, np.arange(40) % 4, labels, "mood")
+    more = describe_agreement(labels, np.arange(40) % 4, "mood")
     assert "one cluster (2 clusters are left without one): accuracy" in more

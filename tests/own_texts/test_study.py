@@ -1,17 +1,19 @@
 import numpy as np
 import pytest
+from map_reader import read_data
 
-from sentigeo import own_study
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
 from sentigeo.own_texts.read import OwnTexts
 from sentigeo.own_texts.study import (
+    MAPS,
     cluster_own,
+    colour_texts,
     find_keywords,
-    list_labels,
     list_predictions,
     list_rows,
     list_typical,
+    make_own_map,
     map_own,
     pick_studied,
     read_k,
@@ -44,7 +46,7 @@ def test_impossible_numbers_of_clusters(k):
 def test_of_many_texts_some_are_seen(three_groups, tmp_path, monkeypatch):
     vectors, labels = three_groups
     for limit in ("STUDIED", "CLUSTERED", "MAPPED"):
-        monkeypatch.setattr(own_study, limit, 40)
+        monkeypatch.setattr(f"sentigeo.own_texts.study.{limit}", 40)
     assert pick_studied(np.concatenate([vectors, vectors])).shape[0] <= 40
     found = cluster_own(vectors, 3)
     assert len({(a, b) for a, b in zip(found.members, labels, strict=True)}) == 3
@@ -103,9 +105,22 @@ def test_rows_hold_what_was_found():
 
 def test_labels_and_predictions_stand_beside_them():
     labelled = make_texts(ANIMALS.texts, [0, 0, 1, 1, 1, 1], ["a", "b"])
-    rows = list_labels(labelled, np.array([0, 0, 0, 1, 1, -1]))
+    rows = list_rows(labelled, np.array([0, 0, 0, 1, 1, 2]), np.zeros((6, 3)), {})
     assert rows["label"].tolist() == ["a", "a", "b", "b", "b", "b"]
     assert rows["cluster_label"].tolist() == ["a", "a", "a", "b", "b", ""]
     assert rows["agrees"].tolist() == [True, True, False, True, True, False]
     predicted = list_predictions(np.array([[0.2, 0.8], [0.6, 0.4]]), ["no", "yes"])
     assert predicted.to_dict("list") == {"predicted": ["yes", "no"], "probability": [0.8, 0.6]}
+
+
+def test_texts_are_coloured_by_cluster_and_by_label_if_they_have_any(monkeypatch):
+    overview = summarise_clusters(find_keywords(ANIMALS, MEMBERS, 2), MEMBERS, 2)
+    assert list(colour_texts(ANIMALS, MEMBERS, overview)) == ["cluster"]
+    labelled = make_texts(ANIMALS.texts, [0, 0, 1, 1, 1, 1], ["a", "b"])
+    groups = colour_texts(labelled, MEMBERS, overview)
+    assert groups["label"].names == ["a", "b"]
+    monkeypatch.setattr("sentigeo.own_texts.study.SHOWN", 4)
+    data = read_data(make_own_map(labelled, dict.fromkeys(MAPS, np.eye(6)[:, :2]), groups))
+    assert len(data["texts"]) == 4
+    assert [own["name"] for own in data["layouts"]] == ["t-SNE", "PCA"]
+    assert [own["name"] for own in data["colourings"]] == ["cluster", "label"]

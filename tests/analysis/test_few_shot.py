@@ -14,6 +14,7 @@ from sentigeo.analysis.few_shot import (
     nearest_rows,
 )
 from sentigeo.errors import UserError
+from sentigeo.stats import unfold
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_more_shots_classify_better(groups):
         vectors[:120], labels[:120], vectors[120:], labels[120:], counts=[1, 16], draws=6
     )
     assert hits["nearest text", 1].shape == (6, 120)
-    curve = learning_curve(hits, 100).set_index(["method", "shots"])
+    curve = unfold(learning_curve(hits, 100)).set_index(["method", "shots"])
     for method in METHODS:
         assert curve.loc[(method, 16), "value"] > curve.loc[(method, 1), "value"]
         row = curve.loc[(method, 1)]

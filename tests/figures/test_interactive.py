@@ -1,12 +1,28 @@
 import base64
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from helpers import store_corpus
+from map_reader import Reader, read_data, unpack
 
+from sentigeo.analysis.clusters import Clusters, NamedClusters
+from sentigeo.attention.attention import Attention
+from sentigeo.cache import Store
+from sentigeo.encoder.corpus_vectors import CorpusVectors
+from sentigeo.encoder.vectors import Vectors
 from sentigeo.errors import UserError
-from sentigeo.figures.interactive import make_map_page
+from sentigeo.figures.interactive import (
+    MOST,
+    colour_reviews,
+    fill_page,
+    make_map_page,
+    make_page,
+    make_review_map,
+)
 from sentigeo.figures.style import Colouring
 
 # A cross: a middle, then right, left, up and down of it, and one more far to the right.
@@ -27,12 +43,15 @@ TIMER = """
 ESCAPE, ENTER, RIGHT, DOWN = "\ue00c", "\ue007", "\ue014", "\ue015"  # keys, as WebDriver has them
 
 
-def read_data(page):
-    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-
-
-def unpack(code):
-    return np.frombuffer(base64.b64decode(code), "<u2")
+def test_facts_come_back_and_lone_surrogates_do_not_stop_a_file():
+    facts = {
+        "texts": ["</script><!--", "\u2028 é 語", "bad \ud83d", "pair \ud83d\ude00", "\x00\r\n"]
+    }
+    page = fill_page("map.html.jinja", "Half a \udc00 sign", facts)
+    assert "Half a \ufffd sign" in page
+    found = read_data(page)
+    assert found["texts"] == [*facts["texts"][:2], "bad \ufffd", "pair 😀", "\x00\r\n"]
+    assert page.encode("utf-8").decode("utf-8") == page
 
 
 def make(texts=TEXTS, layouts=LAYOUTS, label=LABEL):
@@ -81,97 +100,102 @@ def test_what_does_not_fit_is_an_error_that_says_so(change, said):
         make(**change)
 
 
-class Reader:
-    """Someone who reads a map page in a browser."""
+WORDS = ["[CLS]", "</script><b>good</b>", "[SEP]"]
 
-    def __init__(self, browser, folder):
-        self.browser, self.file = browser, folder / "map.html"
 
-    def open(self, page, width=1200, height=800, **metrics):
-        self.file.write_text(page, "utf-8")
-        features = [{"name": "prefers-reduced-motion", "value": "reduce"},
-                    {"name": "prefers-color-scheme", "value": "light"}]  # fmt: skip
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.tell("Emulation.setEmulatedMedia", features=features)
-        self.tell("Emulation.setDeviceMetricsOverride", **{**size, **metrics})
-        self.tell("Input.dispatchMouseEvent", type="mouseMoved", x=0, y=0)
-        for log in ("browser", "performance"):
-            self.browser.get_log(log)
-        self.browser.get(self.file.as_uri())
-        self.wait()
+def make_attention(seed):
+    weights = np.random.default_rng(seed).dirichlet(np.ones(3), size=(2, 4, 3))
+    return Attention(WORDS, np.array([True, False, True]), weights)
 
-    def tell(self, command, **values):
-        return self.browser.execute_cdp_cmd(command, values)
 
-    def run(self, script, *values):
-        return self.browser.execute_script(script, *values)
+def test_the_attention_page_is_complete_and_no_text_breaks_it():
+    own = make_attention(0)
+    page = make_page([{"before": own, "after": make_attention(1)}], "Heads & <tails>")
+    assert "Heads &amp; &lt;tails&gt;" in page
+    assert "<b>good" not in page
+    assert page.count("</script>") == 2
+    assert not re.search(r"(src|href)=", page)  # nothing is loaded
+    data = read_data(page)
+    assert (data["layers"], data["heads"]) == (2, 4)
+    assert data["texts"][0]["words"] == WORDS
+    weights = data["texts"][0]["weights"]
+    assert list(weights) == ["pretrained", "fine-tuned"]
+    found = np.frombuffer(base64.b64decode(weights["pretrained"]), np.uint8) / 255
+    assert np.abs(found.reshape(2, 4, 3, 3) - own.weights).max() < 0.002
 
-    def wait(self):
-        """Wait until the page has drawn and told what it shows."""
-        self.browser.execute_async_script(
-            "const ask = requestAnimationFrame, done = arguments[0];"
-            "setTimeout(() => ask(() => ask(done)), 180)"
-        )
 
-    def find(self, selector):
-        return self.browser.find_element("css selector", selector)
+def test_pages_are_made_without_torch():
+    check = "import sys, sentigeo.figures.interactive; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
-    def all(self, selector):
-        return self.browser.find_elements("css selector", selector)
 
-    def text(self, selector):
-        return self.find(selector).text
+NOTHING = Vectors(0, 0, (), ())
 
-    def press(self, selector, keys):
-        self.find(selector).send_keys(keys)
-        self.wait()
 
-    def choose(self, selector, name):
-        next(o for o in self.all(f"{selector} option") if o.text == name).click()
-        self.wait()
+def make_vectors(folder, texts):
+    """A training review, then test reviews; the classifier is wrong about the second of them."""
+    count = len(texts)
+    labels = [row % 2 for row in range(count)]
+    parts = ["train", *["test"] * count]
+    corpus = store_corpus(Store(folder), ["seen", *texts], [0, *labels], parts, ["bad", "good"])
+    answers = np.eye(2)[[0, 0, *labels[2:]][:count]]
+    return CorpusVectors(corpus, NOTHING, NOTHING, {"test": answers}, None)
 
-    def click(self, selector):
-        self.find(selector).click()
-        self.wait()
 
-    def place(self, row):
-        """The window's pixel of a point."""
-        return self.run(
-            "const box = document.querySelector('canvas').getBoundingClientRect();"
-            "const [x, y] = sentigeoMap.screenPosition(arguments[0]);"
-            "return [box.x + x, box.y + y]",
-            row,
-        )
+def make_clusters(members):
+    own = np.array(members)
+    names = ["cluster 1 (good)", "cluster 2 (bad)"]
+    return NamedClusters(Clusters(np.zeros((2, 1)), own, 0.0), {0: 1, 1: 0}, names, own, 1 - own)
 
-    def point(self, row, click=False):
-        x, y = self.place(row)
-        self.mouse("mouseMoved", x, y)
-        if click:
-            self.mouse("mousePressed", x, y)
-            self.mouse("mouseReleased", x, y)
-        self.wait()
 
-    def mouse(self, kind, x, y):
-        held = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
-        self.tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
+def make_reviews(folder, texts):
+    count = len(texts)
+    clusters = {
+        "before": make_clusters([0] * count),
+        "after": make_clusters([row % 2 for row in range(count)]),
+    }
+    line = np.arange(count)[:, None] * [1.0, 0.0]
+    points = {("before", "t-SNE"): line, ("after", "t-SNE"): -line, ("before", "PCA"): line}
+    return make_review_map(make_vectors(folder, texts), clusters, points)
 
-    def touch(self, kind, *places):
-        fingers = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
-        self.tell("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
 
-    def tap(self, row):
-        self.touch("touchStart", self.place(row))
-        self.touch("touchEnd")
-        self.wait()
+def test_test_reviews_are_on_every_map_with_all_that_is_known_about_them(tmp_path):
+    texts = [" one \n", "two<br /><br />lines<BR>and 5 < 6", "<b>three</b>"]
+    data = read_data(make_reviews(tmp_path, texts))
+    assert data["texts"] == ["one", "two lines and 5 < 6", "<b>three</b>"]
+    assert [own["name"] for own in data["layouts"]] == [
+        "t-SNE, pretrained", "t-SNE, fine-tuned", "PCA, pretrained"
+    ]  # fmt: skip
+    assert unpack(data["layouts"][1]["points"])[::2].tolist() == [65_535, 32_768, 0]
+    groups = {own["name"]: unpack(own["groups"]).tolist() for own in data["colourings"]}
+    assert groups == {
+        "label": [0, 1, 0], "cluster, pretrained": [0, 0, 0], "cluster, fine-tuned": [0, 1, 0],
+        "classifier": [0, 1, 0],
+    }  # fmt: skip
 
-    def colour(self, row):
-        """Red, green and blue in the middle of a point."""
-        return self.run(
-            "const [x, y] = sentigeoMap.screenPosition(arguments[0]).map(Math.round);"
-            "const canvas = document.querySelector('canvas');"
-            "return Array.from(canvas.getContext('2d').getImageData(x, y, 1, 1).data).slice(0, 3)",
-            row,
-        )
+
+def test_names_say_which_stage_a_cluster_belongs_to(tmp_path):
+    found = colour_reviews(make_vectors(tmp_path, ["a", "b"]), {"before": make_clusters([0, 1])})
+    assert found["cluster, pretrained"].names == [
+        "pretrained: cluster 1 (good)", "pretrained: cluster 2 (bad)"
+    ]  # fmt: skip
+    assert found["label"].names == ["bad", "good"]
+    assert found["classifier"].names == ["classifier right", "classifier wrong"]
+
+
+def test_no_review_can_end_the_script(tmp_path):
+    page = make_reviews(tmp_path, ["</script><script>alert(1)</script>", "fine"])
+    assert "<script>alert" not in page
+    assert read_data(page)["texts"][0] == "</script><script>alert(1)</script>"
+
+
+def test_the_page_stays_below_a_megabyte(tmp_path):
+    for count, width in ((1_000, 400), (2_000, 360), (20_000, 180)):
+        page = make_reviews(tmp_path, [f"{row} " + "<br />word " * 100 for row in range(count)])
+        data = read_data(page)
+        assert len(page.encode()) < 1_000_000
+        assert data["width"] == width
+        assert len(data["texts"]) == min(count, MOST)
 
 
 @pytest.fixture
@@ -186,6 +210,7 @@ def on_white(colour, opacity=0.82):
     return pytest.approx([255 + (own - 255) * opacity for own in shares], abs=3)
 
 
+@pytest.mark.browser
 def test_texts_can_have_numbers_of_their_own(reader):
     rows = np.array([2, 5, 7, 11, 13, 70_000])
     reader.open(make_map_page("Gaps", TEXTS, LAYOUTS, {"label": LABEL}, rows))
@@ -193,13 +218,14 @@ def test_texts_can_have_numbers_of_their_own(reader):
     assert reader.text("#tip .facts").split("\n")[0] == "Row 70,000"
 
 
+@pytest.mark.browser
 def test_pointing_at_a_point_shows_its_text(reader):
     reader.open(make())
     assert not reader.find("#tip").is_displayed()
     reader.point(1)
     assert reader.text("#tip .text") == "Right: a dull FILM"
     assert reader.text("#tip .facts").split("\n") == ["Row 2", "positive", "one"]
-    assert reader.text("#said") == "Row 2, positive, one: Right: a dull FILM"
+    reader.hears("Row 2, positive, one: Right: a dull FILM")
     reader.point(5)
     assert reader.text("#tip .text + .note") == "The first 400 of 505 characters"
     x, y = reader.place(1)
@@ -207,6 +233,7 @@ def test_pointing_at_a_point_shows_its_text(reader):
     assert not reader.find("#tip").is_displayed()
 
 
+@pytest.mark.browser
 def test_clicks_keep_texts_and_each_can_be_removed(reader):
     reader.open(make())
     for row in (3, 1, 3):
@@ -222,6 +249,7 @@ def test_clicks_keep_texts_and_each_can_be_removed(reader):
     assert reader.find("#none").is_displayed()
 
 
+@pytest.mark.browser
 def test_search_counts_marks_and_dims(reader):
     reader.open(make())
     reader.press("#search", "film")
@@ -240,6 +268,7 @@ def test_search_counts_marks_and_dims(reader):
     assert reader.colour(2) == on_white("#D55E00")
 
 
+@pytest.mark.browser
 def test_search_takes_signs_as_they_are(reader):
     reader.open(make(["a.b (c)", "axb", "[\\^$*+?{}|/-]", "É", "x", "y"]))
     for sought, found in {".b (": 1, "[\\^$*+?{}|/-]": 1, "é": 1, "zz": 0}.items():
@@ -248,6 +277,7 @@ def test_search_takes_signs_as_they_are(reader):
         assert reader.text("#found").split()[0] == str(found)
 
 
+@pytest.mark.browser
 def test_colours_and_layouts_change(reader):
     reader.open(make())
     assert reader.colour(1) == on_white("#0072B2")
@@ -262,6 +292,7 @@ def test_colours_and_layouts_change(reader):
     assert reader.text("#tip .facts").split("\n") == ["Row 6", "positive", "three"]
 
 
+@pytest.mark.browser
 def test_one_layout_and_one_colouring_leave_nothing_to_choose(reader):
     reader.open(make_map_page("One", ["only"], {"x": np.zeros((1, 2))}, {"all": one_group(1)}))
     assert not reader.find("#layout").is_displayed()
@@ -270,6 +301,7 @@ def test_one_layout_and_one_colouring_leave_nothing_to_choose(reader):
     assert reader.text("#tip .text") == "only"
 
 
+@pytest.mark.browser
 def test_the_legend_hides_groups(reader):
     reader.open(make())
     reader.click("#legend li:nth-child(2) button")
@@ -283,6 +315,7 @@ def test_the_legend_hides_groups(reader):
     assert reader.text("#found") == "2 matches"
 
 
+@pytest.mark.browser
 def test_keys_move_over_the_map(reader):
     reader.open(make())
     reader.press("body", "/")
@@ -305,6 +338,7 @@ def test_keys_move_over_the_map(reader):
     assert not reader.find("#tip").is_displayed()
 
 
+@pytest.mark.browser
 def test_the_wheel_zooms_where_the_pointer_is_and_dragging_moves(reader):
     reader.open(make())
     x, y = reader.place(3)
@@ -321,6 +355,7 @@ def test_the_wheel_zooms_where_the_pointer_is_and_dragging_moves(reader):
     assert reader.all("#kept li") == []  # a drag is no click
 
 
+@pytest.mark.browser
 def test_no_text_can_do_anything(reader):
     attack = "<script>window.hacked = 1; alert(1)</script><img src=x onerror='hacked = 1'>\"'`${1}"
     arabic, turned = "فيلم جميل <b>", "\u202egnorw si siht\u2066"
@@ -343,6 +378,7 @@ def test_no_text_can_do_anything(reader):
         assert reader.find(selector).value_of_css_property("unicode-bidi") == "isolate"
 
 
+@pytest.mark.browser
 def test_the_page_requests_nothing_but_itself(reader):
     reader.open(make(["http://example.org/a.png"] * 6))
     reader.point(0, click=True)
@@ -352,6 +388,7 @@ def test_the_page_requests_nothing_but_itself(reader):
     assert not re.search(r"(src|href)=", make())
 
 
+@pytest.mark.browser
 def test_a_phone_needs_no_sideways_scrolling_and_taps_keep(reader):
     page = make_map_page("W" * 80, ["w" * 300, *TEXTS[1:]], LAYOUTS, {"g" * 90: LABEL})
     reader.open(page, 360, 740, mobile=True, deviceScaleFactor=2)
@@ -368,6 +405,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_taps_keep(reader):
     assert tip["x"] + tip["width"] <= 360
 
 
+@pytest.mark.browser
 def test_two_fingers_zoom(reader):
     reader.open(make())
     apart = reader.place(1)[0] - reader.place(2)[0]
@@ -380,6 +418,7 @@ def test_two_fingers_zoom(reader):
     assert reader.all("#kept li") == []
 
 
+@pytest.mark.browser
 def test_points_travel_to_another_layout(reader):
     reader.open(make())
     reader.tell("Emulation.setEmulatedMedia", features=[])
@@ -399,6 +438,7 @@ def test_points_travel_to_another_layout(reader):
     assert reader.text("#tip .text").startswith("Far")
 
 
+@pytest.mark.browser
 def test_dark_readers_get_a_dark_map_with_legible_points(reader):
     reader.open(make_map_page("Dark", TEXTS, LAYOUTS, {"one": one_group(6, "#000000")}))
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
@@ -409,6 +449,7 @@ def test_dark_readers_get_a_dark_map_with_legible_points(reader):
     assert min(reader.colour(0)) > 70
 
 
+@pytest.mark.browser
 def test_twenty_thousand_points_move_smoothly(reader):
     timer = reader.tell("Page.addScriptToEvaluateOnNewDocument", source=TIMER)
     reader.open(make_many(20_000), 1400, 900)

@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 
 from sentigeo.analysis.cosine_remedies import threshold_curve
 from sentigeo.analysis.cosines import count_pairs
@@ -11,6 +10,7 @@ from sentigeo.figures.cosines import (
     plot_shots,
     plot_thresholds,
 )
+from sentigeo.stats import Estimate, exactly, list_estimates
 
 LABELS = np.repeat([0, 1, 2], 5)
 VECTORS = np.random.default_rng(0).normal(size=(15, 4)) + np.eye(4)[LABELS]
@@ -36,17 +36,22 @@ def test_pairs_and_thresholds():
     assert len(figure.axes[0].lines) == 2
 
 
-def test_curves_have_bands():
-    curve = pd.DataFrame(
-        {"group": "raw", "method": ["x", "x", "y", "y"], "shots": [1, 8, 1, 8],
-         "value": [0.5, 0.7, 0.4, 0.6], "bottom": 0.3, "top": 0.9}
-    )  # fmt: skip
-    figure = plot_shots(curve, 0.5)
-    assert len(figure.axes[0].collections) == 2
-    parts = pd.DataFrame(
-        {"name": "cls", "words": [10, 20], "value": [0.1, 0.2], "low": 0.0, "high": 0.3}
+def test_few_shot_curves_have_bands():
+    found = {("raw", "x", 1): 0.5, ("raw", "x", 8): 0.7, ("raw", "y", 1): 0.4, ("raw", "y", 8): 0.6}
+    curve = list_estimates(
+        {key: exactly(value) for key, value in found.items()}, "group", "method", "shots"
     )
-    assert plot_lengths_and_cosines(parts).axes[0].get_xscale() == "log"
+    (axis,) = plot_shots(curve.assign(bottom=0.3, top=0.9), 0.5).axes
+    assert len(axis.collections) == 2
+    assert axis.lines[1].get_ydata().tolist() == [0.4, 0.6]
+
+
+def test_lengths_have_intervals():
+    parts = {("cls", 10): Estimate(0.1, 0.0, 0.3, 9), ("cls", 20): Estimate(0.2, 0.0, 0.3, 9)}
+    (axis,) = plot_lengths_and_cosines(list_estimates(parts, "name", "words")).axes
+    assert axis.get_xscale() == "log"
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["10", "20"]
+    assert len(axis.collections[0].get_segments()) == 2
 
 
 def test_sentences_stand_in_the_order_of_their_place():

@@ -6,8 +6,8 @@ from sentigeo.attention.attention import Attention
 from sentigeo.figures.attention import (
     plot_explanations,
     plot_grid,
-    plot_habits,
     plot_head,
+    plot_head_targets,
     plot_layer,
 )
 
@@ -36,7 +36,7 @@ def test_one_head_has_its_words(attention):
 
 def test_grids_name_layers_and_heads(attention):
     shares = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 5))
-    figure = plot_habits(shares, ["same", "next", "other"])
+    figure = plot_head_targets(shares, ["same", "next", "other"])
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts == [f"{value:.2f}" for value in shares.max(axis=-1).ravel()]
     values = {"before": np.full((2, 5), -0.1), "after": np.full((2, 5), 0.3)}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sentigeo.analysis.probes import fit_probe
-from sentigeo.attention.attention import run_openly
+from sentigeo.attention.attention import run_with_attention
 from sentigeo.attention.explanations import (
     MEASURES,
     decide,
@@ -45,7 +45,7 @@ def test_words_are_rated_in_four_ways(encoder):
     assert found["word"].tolist() == ["It", "isn't", "unwatchable", ",", "but", "good", "!"]
     whole, without = decide([TEXT, "It isn't unwatchable, but !"], decision)
     chosen = whole.argmax()
-    assert found["removal"][5] == pytest.approx(whole[chosen] - without[chosen], abs=1e-6)
+    assert found["occlusion"][5] == pytest.approx(whole[chosen] - without[chosen], abs=1e-6)
     assert (found["rollout"] > 0).all()
     assert found["rollout"].sum() < 1  # the special tokens have the rest
     assert np.isfinite(found[list(MEASURES)].to_numpy()).all()
@@ -67,20 +67,25 @@ def test_the_gradient_is_that_of_a_small_change(encoder):
         return weights
 
     with torch.inference_mode():
-        plain = decision.log_probabilities(run_openly(encoder, batch).last_hidden_state[:, 0])
+        plain = decision.log_probabilities(
+            run_with_attention(encoder, batch).last_hidden_state[:, 0]
+        )
         torch.nn.functional.softmax = grown
         try:
-            moved = decision.log_probabilities(run_openly(encoder, batch).last_hidden_state[:, 0])
+            moved = decision.log_probabilities(
+                run_with_attention(encoder, batch).last_hidden_state[:, 0]
+            )
         finally:
             torch.nn.functional.softmax = own
-    slope = float((moved - plain)[0, chosen]) / size
+        change = decision.log_probabilities(moved) - decision.log_probabilities(plain)
+    slope = float(change[0, chosen]) / size
     assert slope == pytest.approx(found["attention x gradient"][0], rel=0.05)
 
 
 def test_agreement_by_hand():
-    same = pd.DataFrame({"rollout": [0.1, 0.2, 0.3], "removal": [0.0, -0.5, 0.6]})
-    turned = pd.DataFrame({"rollout": [0.3, 0.2, 0.1], "removal": [0.0, -0.5, 0.6]})
-    flat = pd.DataFrame({"rollout": [0.1, 0.1, 0.1], "removal": [0.0, 0.5, 0.6]})
+    same = pd.DataFrame({"rollout": [0.1, 0.2, 0.3], "occlusion": [0.0, -0.5, 0.6]})
+    turned = pd.DataFrame({"rollout": [0.3, 0.2, 0.1], "occlusion": [0.0, -0.5, 0.6]})
+    flat = pd.DataFrame({"rollout": [0.1, 0.1, 0.1], "occlusion": [0.0, 0.5, 0.6]})
     found = rank_agreement([same, turned, flat, same.head(2)], "rollout")
     assert found.tolist() == pytest.approx([1, -1, 0, 0])
     assert same_first([same, turned, flat], "rollout").tolist() == [True, False, False]
@@ -93,7 +98,7 @@ def test_odd_signs_do_not_shift_the_words(encoder):
     assert found.index[-2:].tolist() == ["bad", "!"]
     whole, without = decide([text, text.replace("bad", "")], decision)
     chosen = whole.argmax()
-    assert found["removal"]["bad"] == pytest.approx(whole[chosen] - without[chosen], abs=1e-6)
+    assert found["occlusion"]["bad"] == pytest.approx(whole[chosen] - without[chosen], abs=1e-6)
 
 
 def test_an_encoder_without_a_mask(tiny_bert):
