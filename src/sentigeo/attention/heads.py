@@ -80,10 +80,11 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
             negated.append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:
             opinion.append(lookup_from_first(attention, target))
-        source = flip or _pair_before(attention, target, int(rng.integers(1, REACH + 1)))
-        if source:
-            weights = attention.weights[:, :, source[0], source[1]]
-            starts.append((weights, source[1] - source[0], flip is not None))
+        distance = int(rng.integers(1, REACH + 1))  # drawn for every text
+        pair = flip or _pair_before(attention, target, distance)
+        if pair:
+            weights = attention.weights[:, :, pair[0], pair[1]]
+            starts.append((weights, pair[1] - pair[0], flip is not None))
     shape = shares[0].shape[:2]
     weights, distances, marked = zip(*starts, strict=True) if starts else ((), (), ())
     return HeadStudy(
