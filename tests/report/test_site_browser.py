@@ -8,6 +8,7 @@ import pytest
 from selenium.webdriver.support.ui import WebDriverWait
 from map_reader import Reader
 
+pytestmark = [pytest.mark.browser, pytest.mark.published]
 DESKTOP, PHONE = (1200, 900), (375, 740)
 TAB, ENTER = "\ue004", "\ue007"  # keys, as WebDriver has them
 LOAD_ALL = """

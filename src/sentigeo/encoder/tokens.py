@@ -53,13 +53,7 @@ def encode_texts(
     """Tokenize texts once, each cut to a budget.
 
     A review's verdict tends to stand at its end, so `first+last` keeps the first quarter of the
-    budget and fills the rest from the end of the text.
-
-    Args:
-        texts: n texts.
-        tokenizer: A fast tokenizer.
-        max_length: Token budget of a text, special tokens included.
-        truncation: What to keep of a text beyond its budget.
+    budget, special tokens included, and fills the rest from the end of the text.
     """
     before, after, room = _frame(tokenizer, max_length, "max_length")
     first = int(room * FIRST_SHARE) if truncation == "first+last" else room
@@ -77,14 +71,10 @@ def window_texts(
 ) -> tuple[TokenIds, np.ndarray]:
     """Tokenize texts once, each cut into overlapping windows that together hold all of it.
 
-    Args:
-        texts: n texts.
-        tokenizer: A fast tokenizer.
-        window: Most tokens of a window, its own special tokens included.
-        overlap: Tokens that a window shares with the one before.
+    A window has its own special tokens and shares `overlap` tokens with the one before.
 
     Returns:
-        The token ids of all windows, a row each, and the (windows,) text each belongs to.
+        The token ids of all windows, one row each, and the (windows,) text each belongs to.
     """
     before, after, room = _frame(tokenizer, window, "window")
     if not 0 <= overlap < room:

@@ -57,7 +57,8 @@ def load_claims(path: Path = LEDGER) -> list[Claim]:
         UserError: Names the claim that is declared wrongly.
     """
     try:
-        claims = TypeAdapter(list[Claim]).validate_python(yaml.safe_load(path.read_text("utf-8")))
+        declared = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)  # ten times as fast
+        claims = TypeAdapter(list[Claim]).validate_python(declared)
     except (yaml.YAMLError, ValidationError) as error:
         raise UserError(f"{path.name}: {' '.join(str(error).split())}") from None
     for number, claim in enumerate(claims):

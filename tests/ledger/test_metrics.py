@@ -12,7 +12,7 @@ SHARE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 1000, "unit": "share"}
 
 def write_part(folder, name, **changes):
     part = {"facts": {}, "metrics": {}, "figures": [], "pages": [], "untestable": {},
-            "checkpoints": {}, "arrays": {}}  # fmt: skip
+            "checkpoints": {}, "claims": {}}  # fmt: skip
     (folder / f"{name}.json").write_text(json.dumps(part | changes))
 
 
