@@ -86,7 +86,6 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
             weights = attention.weights[:, :, pair[0], pair[1]]
             starts.append((weights, pair[1] - pair[0], flip is not None))
     shape = shares[0].shape[:2]
-    weights, distances, marked = zip(*starts, strict=True) if starts else ((), (), ())
     return HeadStudy(
         np.stack(shares),
         np.stack(entropies),
@@ -95,7 +94,9 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
             "first token": collect_lookups(opinion, shape),
         },
         StratifiedLookups(
-            np.array(weights).reshape(-1, *shape), np.array(distances), np.array(marked, bool)
+            np.array([own for own, _, _ in starts]).reshape(-1, *shape),
+            np.array([apart for _, apart, _ in starts]),
+            np.array([marked for _, _, marked in starts], bool),
         ),
     )
 
