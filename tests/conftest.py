@@ -177,3 +177,24 @@ def train_words(tokenizer, special_tokens):
         texts, vocab_size=2000, special_tokens=special_tokens, show_progress=False
     )
     return json.loads(tokenizer.to_str())["model"]
+
+
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory):
+    """The real notebooks on the real reviews and weights, reported once for all workers."""
+    from filelock import FileLock
+
+    from sentigeo.paths import ROOT, run_paths
+    from sentigeo.preflight import check_run
+    from sentigeo.report.publish import run_report
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    root, profile = shared / "quick", load_profile("quick")
+    with FileLock(f"{root}.lock"):
+        if not root.exists():
+            part = shared / "quick.part"
+            shutil.copytree(ROOT / "notebooks", part / "notebooks", dirs_exist_ok=True)
+            run_report(profile, part, check_run(profile))
+            part.rename(root)
+    return run_paths(profile.run_name, root)

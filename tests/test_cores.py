@@ -2,70 +2,56 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from functools import partial
 
 import psutil
 import pytest
+from fake_notebooks import wait_for
 
-from sentigeo.cores import ask, start_workers
+from sentigeo import cores
+from sentigeo.cores import run_in_processes, run_in_threads
 from sentigeo.errors import UserError
 
 
-class Counter:
-    """Something that remembers between tasks."""
-
-    def __init__(self, start):
-        self.value = start
-
-    def add(self, number):
-        self.value += number
-        return self.value, os.getpid()
-
-    def fail(self):
-        raise UserError("No.")
+def power(base, exponent):
+    return base**exponent, os.getpid()
 
 
-def test_a_worker_keeps_what_it_works_on():
-    with start_workers(1, partial(Counter, 10)) as workers:
-        found = [workers.submit(ask, "add", number).result() for number in (1, 2, 3)]
-    assert [value for value, _ in found] == [11, 13, 16]
-    assert len({pid for _, pid in found}) == 1
-    assert found[0][1] != os.getpid()
+def refuse(word):
+    raise UserError(word)
 
 
-def fail_beside_another():
-    with start_workers(2, partial(Counter, 0)) as workers:
-        workers.submit(time.sleep, 60)
-        workers.submit(ask, "fail").result()
+@pytest.mark.parametrize("processes", [1, 2])
+def test_results_come_in_order_however_many_processes_work(monkeypatch, processes):
+    monkeypatch.setattr(cores, "count_processes", lambda: processes)
+    found = list(run_in_processes(power, [(2, n) for n in range(5)], "work", weights=[1] * 5))
+    assert [value for value, _ in found] == [1, 2, 4, 8, 16]
+    assert (os.getpid() in {pid for _, pid in found}) == (processes == 1)
 
 
-def test_a_failure_is_told_and_ends_the_others():
-    began = time.monotonic()
+def test_a_failure_is_told():
     with pytest.raises(UserError, match=r"^No\.$"):
-        fail_beside_another()
-    assert time.monotonic() - began < 30
+        list(run_in_processes(refuse, [("No.",), ("No.",)], "work"))
 
 
-def test_a_killed_worker_is_told():
-    with pytest.raises(UserError, match="was killed"), start_workers(1) as workers:
-        workers.submit(os.kill, workers.submit(os.getpid).result(), signal.SIGKILL).result()
+def test_a_killed_process_is_told(monkeypatch):
+    monkeypatch.setattr(cores, "count_processes", lambda: 2)
+    with pytest.raises(UserError, match="was killed"):
+        list(run_in_processes(signal.raise_signal, [(signal.SIGKILL,)], "work"))
 
 
-def test_workers_end_when_their_parent_is_killed():
+def test_threads_keep_the_order():
+    assert list(run_in_threads(abs, [-3, 2, -1], 2)) == [3, 2, 1]
+
+
+def test_processes_end_when_their_parent_is_killed():
     code = (
-        "import os, time\nfrom sentigeo.workers import start_workers\n"
-        "if __name__ == '__main__':\n"
-        "    with start_workers(1) as workers:\n"
-        "        print(workers.submit(os.getpid).result(), flush=True)\n"
-        "        workers.submit(time.sleep, 60).result()\n"
+        "import time\nfrom sentigeo import cores\ncores.count_processes = lambda: 2\n"
+        "list(cores.run_in_processes(time.sleep, [(99,), (99,)], 'work'))\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    worker = int(parent.stdout.readline())
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    started = psutil.Process(parent.pid)
+    wait_for(lambda: len(started.children(recursive=True)) >= 2, "no process began")
+    children = started.children(recursive=True)
     parent.kill()
     parent.wait()
-    parent.stdout.close()
-    deadline = time.monotonic() + 20
-    while psutil.pid_exists(worker) and psutil.Process(worker).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(lambda: not any(map(psutil.Process.is_running, children)), "a process was left behind")

@@ -1,15 +1,20 @@
 import errno
 import json
 import shutil
+import signal
+import subprocess
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from helpers import write_rows
 
 from sentigeo.__main__ import main
-from sentigeo.paths import ROOT
+from sentigeo.paths import ROOT, list_chapters
 from sentigeo.preflight import check_run
 from sentigeo.profile import load_profile
+from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.publish import run_report
 
 
@@ -40,26 +45,57 @@ def test_bad_input_is_one_sentence_and_exit_code_one(capsys, command, arguments,
     ],
 )  # fmt: skip
 def test_trouble_on_the_way(monkeypatch, capsys, error, code, words):
-    def trouble(profile, skipped, fresh):
+    def trouble(profile):
         raise error
 
-    monkeypatch.setattr("sentigeo.report.publish.run_report", trouble)
+    monkeypatch.setattr("sentigeo.preflight.check_run", trouble)
     assert main(["report", "--profile", "quick"]) == code
     assert words in capsys.readouterr().err
 
 
+def test_a_hang_up_that_is_ignored_stays_ignored():
+    code = (
+        "import signal\nfrom sentigeo.__main__ import main\nmain(['report', '--profile', 'x'])\n"
+        "print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM))"
+    )
+    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    said = subprocess.run(
+        [sys.executable, "-c", code], preexec_fn=ignore, capture_output=True, text=True, check=True
+    )
+    assert "SIG_IGN" in said.stdout
+    assert "default_int_handler" in said.stdout
+
+
 def test_skipped_chapters_are_printed(monkeypatch, capsys):
-    skipped = {"11_deep_clustering": "There is no mask."}
+    conditions = Conditions(skipped={"11_deep_clustering": "There is no mask."})
     seen = []
-    monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: skipped)
+    monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: conditions)
     monkeypatch.setattr(
         "sentigeo.report.publish.run_report", lambda profile, **told: seen.append(told) or 1 / 0
     )
     for options in ([], ["--fresh"]):
         with pytest.raises(ZeroDivisionError):
             main(["report", "--profile", "quick", *options])
-    assert seen == [{"skipped": skipped, "fresh": fresh} for fresh in (False, True)]
+    assert seen == [{"conditions": conditions, "fresh": fresh} for fresh in (False, True)]
     assert capsys.readouterr().out == 2 * "Skipped: 11_deep_clustering. There is no mask.\n"
+
+
+def test_a_chapter_is_executed_by_number(monkeypatch, capsys):
+    monkeypatch.setattr("sentigeo.preflight.check_run", lambda profile: Conditions())
+    monkeypatch.setattr(
+        "sentigeo.report.publish.run_chapter", lambda name, *_, **told: ROOT / "build" / name
+    )
+    assert main(["chapter", "5", "--profile", "quick"]) == 0
+    assert capsys.readouterr().out.startswith("05_clusters is ready: build/05_clusters, ")
+    assert main(["chapter", "77"]) == 1
+    assert capsys.readouterr().err.startswith("Error: There is no chapter '77': the chapters are ")
+
+
+def test_status_names_every_chapter(capsys):
+    assert main(["status", "--profile", "quick", "--set", "seeds=41"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [path.stem for path in list_chapters()]
+    assert lines[-1] == "There is no report yet."
 
 
 def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, capsys):
@@ -68,7 +104,7 @@ def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, caps
     for value, code, words in ((0.55, 0, "Reproduced: "), (0.7, 1, "Not reproduced: ")):
         fresh = {"metrics": {"a": metric | {"value": value}}, "claims": []}
         monkeypatch.setattr(
-            "sentigeo.report.reproduce.run_again", lambda profile, fresh=fresh: (written, fresh)
+            "sentigeo.report.reproduce.run_again", lambda *_, fresh=fresh, keep: (written, fresh)
         )
         assert main(["reproduce", "--profile", "quick"]) == code
         assert words in capsys.readouterr().out
@@ -88,14 +124,6 @@ def test_paths_among_the_overrides_are_those_of_the_caller(monkeypatch, tmp_path
     mine = str(tmp_path / "mine.csv")
     assert (seen[0].reviews, seen[0].model) == (mine, "a/b")
     assert seen[0].deep_sets == ["bbc_news", mine]
-
-
-@pytest.fixture(scope="module")
-def quick_run(tmp_path_factory):
-    """The real notebooks on the real reviews and weights, reported away from the repository."""
-    root = tmp_path_factory.mktemp("quick")
-    shutil.copytree(ROOT / "notebooks", root / "notebooks")
-    return run_report(load_profile("quick"), root)
 
 
 def test_quick_report(quick_run):

@@ -9,11 +9,10 @@ from transformers import (
     LongformerModel,
 )
 
-from sentigeo import preflight
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.paths import list_chapters
-from sentigeo.preflight import ATTENTION, DEEP, KEYWORDS, check_run
+from sentigeo.preflight import ATTENTION, DEEP, KEYWORDS, check_run, recall_run
 from sentigeo.profile import load_profile
 
 SMALL = {"max_length": 48, "labels": {}, "draw_per_label": 20, "deep_sets": ["reviews"]}
@@ -35,20 +34,20 @@ def test_what_may_be_skipped_is_a_chapter():
 
 
 def test_shipped_profile_skips_nothing(quick):
-    assert check_run(quick) == {}
+    assert check_run(quick).skipped == {}
 
 
 @pytest.mark.parametrize("kind", ["tiny_distilbert", "tiny_roberta", "tiny_mpnet"])
 def test_other_encoders_skip_nothing(small, kind, request):
-    assert check_run(small(model=str(request.getfixturevalue(kind)))) == {}
+    assert check_run(small(model=str(request.getfixturevalue(kind)))).skipped == {}
 
 
 def test_encoder_without_a_mask(small, monkeypatch):
     encoder = load_encoder(small().model)
     encoder.tokenizer.mask_token = None
-    monkeypatch.setattr(preflight, "load_encoder", lambda *_: encoder)
-    assert list(check_run(small())) == [DEEP]
-    assert "has no mask" in check_run(small())[DEEP]
+    monkeypatch.setattr("sentigeo.encoder.encoder.load_encoder", lambda *_: encoder)
+    assert list(check_run(small()).skipped) == [DEEP]
+    assert "has no mask" in check_run(small()).skipped[DEEP]
 
 
 def test_encoder_that_looks_at_some_tokens_only(small, tiny_roberta, tmp_path):
@@ -60,7 +59,7 @@ def test_encoder_that_looks_at_some_tokens_only(small, tiny_roberta, tmp_path):
         intermediate_size=64, max_position_embeddings=66, attention_window=8,
     )  # fmt: skip
     LongformerModel(config).save_pretrained(folder)
-    skipped = check_run(small(model=str(folder)))
+    skipped = check_run(small(model=str(folder))).skipped
     assert list(skipped) == [ATTENTION]
     assert "returns no attention of every token" in skipped[ATTENTION]
 
@@ -79,13 +78,14 @@ def test_encoder_of_one_layer_used_again_and_again(small, tiny_bert, tmp_path):
 
 def test_texts_without_words_in_common(small, tmp_path):
     rows = [{"text": 3 * chr(0x4E00 + n), "label": "ab"[n % 2]} for n in range(60)]
-    skipped = check_run(small(reviews=str(write_rows(tmp_path / "words.json", rows))))
+    reviews = str(write_rows(tmp_path / "words.json", rows))
+    skipped = check_run(small(reviews=reviews)).skipped
     assert skipped == {KEYWORDS: "No word but stop words is used by 2 training reviews or more."}
 
 
 def test_packaged_sets_are_english(small):
-    assert check_run(small(language="de", deep_sets=["bbc_news", "reviews"])) == {}
-    skipped = check_run(small(language="de", deep_sets=["bbc_news"]))
+    assert check_run(small(language="de", deep_sets=["bbc_news", "reviews"])).skipped == {}
+    skipped = check_run(small(language="de", deep_sets=["bbc_news"])).skipped
     assert skipped == {DEEP: "All of deep_sets are English; the language of this run is 'de'."}
 
 
@@ -98,3 +98,25 @@ def test_budget_beyond_the_encoder_is_said_at_once(small, key):
 def test_text_set_that_cannot_be_used_is_an_error(small):
     with pytest.raises(UserError, match="There is no"):
         check_run(small(deep_sets=["nowhere.csv"]))
+
+
+def test_conditions_that_do_not_hold_have_reasons(small):
+    unmet = check_run(small()).unmet
+    assert unmet.keys() == {"pairs", "polarity", "long-reviews", "other-draws", "deep-epochs"}
+    assert unmet["polarity"] == "The classes are not negative and positive."
+    assert unmet["long-reviews"] == "Too few reviews are longer than 64 tokens."
+    unmet = check_run(small(language="de", deep_epochs=30, deep_draws=3)).unmet
+    assert "'de'" in unmet["english"]
+    assert "deep-epochs" not in unmet
+
+
+def test_the_published_profile_lacks_nothing_but_long_runs(quick):
+    assert check_run(quick).unmet.keys() <= {"deep-epochs", "long-reviews", "other-draws"}
+
+
+def test_what_was_found_is_remembered(small):
+    profile = small(seeds=3)
+    assert recall_run(profile) is None
+    found = check_run(profile)
+    assert recall_run(profile) == found
+    assert recall_run(small(model="owner/model")) is None
