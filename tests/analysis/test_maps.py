@@ -48,17 +48,8 @@ def test_held_out_points_land_beside_their_own_group(groups, method):
     drawn = draw_map(fitted, placed, method, 0, 10)
     nearest = np.linalg.norm(drawn.placed[:, None] - drawn.fitted[None], axis=2).argmin(axis=1)
     assert (known[nearest] == truth).all()
-    again = draw_map(fitted, placed, method, 0, 10)
-    assert np.array_equal(drawn.fitted, again.fitted)
-    assert np.array_equal(drawn.placed, again.placed)
-
-
-def test_held_out_points_do_not_shape_the_map(groups):
-    fitted, _, placed, _ = groups
-    for method in ("pca", "tsne", "umap"):
-        whole = draw_map(fitted, placed, method, 0, 10)
-        other = draw_map(fitted, placed[:3] * 2, method, 0, 10)
-        assert np.array_equal(whole.fitted, other.fitted)
+    other = draw_map(fitted, placed[:3] * 2, method, 0, 10)
+    assert np.array_equal(drawn.fitted, other.fitted)  # what is placed does not shape the map
 
 
 def test_maps_come_in_the_order_asked_for_and_from_the_store(groups, tmp_path, monkeypatch):
@@ -74,12 +65,13 @@ def test_maps_come_in_the_order_asked_for_and_from_the_store(groups, tmp_path, m
         load_maps(Store(tmp_path), fitted, placed, wanted, 11)
 
 
-def test_fewer_points_than_dimensions():
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+def test_fewer_points_than_dimensions(method):
     vectors = np.random.default_rng(0).normal(size=(30, 100))
-    for drawn in draw_maps(vectors, vectors[:2], [("pca", 0), ("tsne", 0), ("umap", 0)], 5):
-        assert drawn.fitted.shape == (30, 2)
-        assert np.isfinite(drawn.fitted).all()
-        assert np.isfinite(drawn.placed).all()
+    drawn = draw_map(vectors, vectors[:2], method, 0, 5)
+    assert drawn.fitted.shape == (30, 2)
+    assert np.isfinite(drawn.fitted).all()
+    assert np.isfinite(drawn.placed).all()
 
 
 @pytest.mark.parametrize(
@@ -98,11 +90,12 @@ def test_what_cannot_be_mapped(groups, change, perplexity, message):
         draw_maps(change(groups[0]), groups[2], [("umap", 0)], perplexity)
 
 
-def test_few_points_and_nothing_to_place():
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+def test_few_points_and_nothing_to_place(method):
     vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
-    for drawn in draw_maps(vectors, vectors[:0], [("pca", 0), ("tsne", 0)], 1):
-        assert np.isfinite(drawn.fitted).all()
-        assert drawn.placed.shape == (0, 2)
+    drawn = draw_map(vectors, vectors[:0], method, 0, 1)
+    assert np.isfinite(drawn.fitted).all()
+    assert drawn.placed.shape == (0, 2)
 
 
 def test_held_out_points_that_are_no_numbers(groups):
@@ -152,7 +145,7 @@ def test_some_rows_of_many():
 
 def test_largest_perplexity_is_possible(groups):
     most = largest_perplexity(30)
-    list(draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most))
+    draw_map(groups[0][:30], groups[2][:1], "tsne", 0, most)
     with pytest.raises(UserError, match="not possible with 30 points"):
         draw_maps(groups[0][:30], groups[2][:1], [("tsne", 0)], most + 1)
 
