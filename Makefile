@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup report reproduce texts site test lint format bench lab lock clean
+.PHONY: help setup report chapter status reproduce texts site test lint format bench lab lock clean
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -7,7 +7,7 @@ SET     ?=
 BIN     := .venv/bin
 MODEL   ?= packaged
 K       ?= auto
-export PROFILE SET INPUT MODEL K LABEL TEXT OUT
+export PROFILE SET N INPUT MODEL K LABEL TEXT OUT
 
 help:  ## Show this help
 	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
@@ -16,7 +16,9 @@ help:  ## Show this help
 	@echo
 	@echo "  PROFILE=quick|laptop|paper|FILE.yaml   which run (default: laptop)"
 	@echo "  INPUT=FILE [TEXT= LABEL= MODEL= K= OUT=]  your texts, their field, labels, encoder, clusters, folder"
+	@echo "  N=05                                    which chapter"
 	@echo "  FRESH=1                                 execute unchanged chapters too"
+	@echo "  KEEP=1                                  keep the cache of 'make reproduce' in build/reproduce"
 	@echo "  SET=\"key=value key=value\"              profile keys to change for one run"
 
 .venv/ready: requirements.lock
@@ -33,8 +35,15 @@ setup: .venv/ready  ## Create .venv from the pinned lock (the other targets do t
 report: .venv/ready  ## Run every notebook and rebuild figures, executed notebooks and the site
 	@$(BIN)/sentigeo report --profile "$$PROFILE" --set "$$SET" $(if $(FRESH),--fresh)
 
+chapter: .venv/ready  ## Execute one chapter (N=05), after what it needs
+	@test -n "$$N" || { echo "Name a chapter: make chapter N=05"; exit 1; }
+	@$(BIN)/sentigeo chapter --profile "$$PROFILE" --set "$$SET" $(if $(FRESH),--fresh) -- "$$N"
+
+status: .venv/ready  ## Say which chapters are up to date and why others are not; runs nothing
+	@$(BIN)/sentigeo status --profile "$$PROFILE" --set "$$SET"
+
 reproduce: .venv/ready  ## Run the report again from an empty cache and compare with the last one
-	@$(BIN)/sentigeo reproduce --profile "$$PROFILE" --set "$$SET"
+	@$(BIN)/sentigeo reproduce --profile "$$PROFILE" --set "$$SET" $(if $(KEEP),--keep)
 
 texts: .venv/ready  ## Cluster and map your own texts (INPUT=FILE)
 	@test -n "$$INPUT" || { echo "Name your texts: make texts INPUT=response.json"; exit 1; }
@@ -44,7 +53,7 @@ site: .venv/ready  ## Rebuild the HTML site from the last report
 	@$(BIN)/sentigeo site --profile "$$PROFILE" --set "$$SET"
 
 test: .venv/ready  ## Run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/ready  ## Check style and types of code and notebooks
 	@$(BIN)/ruff check .

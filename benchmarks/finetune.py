@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
-from benchmarks.bench import take_turns
+from benchmarks import take_turns
 from sentigeo.cache import Store
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.extract import extract
@@ -21,7 +21,8 @@ from sentigeo.encoder.tokens import TokenIds, encode_texts
 from sentigeo.encoder.trunk import Trunk
 from sentigeo.profile import Profile
 from sentigeo.training.classifier import FastWholeClassifier, TopClassifier, load_classifier
-from sentigeo.training.loop import Recipe, TrainingSet, train_epoch
+from sentigeo.training.finetune import ClassifierTask, Recipe, TrainingSet
+from sentigeo.training.loop import run_epoch
 
 
 def bench_finetune(
@@ -95,8 +96,9 @@ def _own_epoch(
     kind = TopClassifier if isinstance(source, Trunk) else FastWholeClassifier
     body = kind(model, layers)
     recipe = Recipe(1, 1e-4, profile.batch_size, 1.0, 0)
-    data = TrainingSet(source, labels, np.arange(len(labels)), np.array([], dtype=int))
-    accelerator = Accelerator()
-    trained = [weight for weight in body.parameters() if weight.requires_grad]
-    ready, optimizer = accelerator.prepare(body, torch.optim.AdamW(trained, fused=True))
-    return lambda: train_epoch(ready, optimizer, data, recipe, 0, accelerator)
+    none = np.array([], dtype=int)
+    data = TrainingSet(source, labels, np.arange(len(labels)), extra=none, validation=none)
+    task = ClassifierTask(body, data, recipe, Accelerator())
+    weights = task.weights.values()
+    ready, optimizer = task.accelerator.prepare(body, torch.optim.AdamW(weights, fused=True))
+    return lambda: run_epoch(task, ready, optimizer, 0)

@@ -8,7 +8,7 @@ from joblib import cpu_count
 from sentence_transformers import SentenceTransformer
 from sklearn.manifold import TSNE
 
-from benchmarks.bench import take_turns
+from benchmarks import take_turns
 from sentigeo.analysis.maps import draw_maps
 from sentigeo.analysis.probes import row_cosines
 from sentigeo.encoder.encoder import Encoder, find_encoder, hush_transformers

@@ -43,9 +43,7 @@ def profile_folder(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What a notebook would show."""
     outputs = []
-    monkeypatch.setattr(
-        "sentigeo.report.notebook.display", lambda value, **_: outputs.append(value)
-    )
+    monkeypatch.setattr("sentigeo.report.page.display", lambda value, **_: outputs.append(value))
     return outputs
 
 

@@ -1,6 +1,9 @@
 """What several tests make use of."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +63,21 @@ def store_vectors(store, matrices):
     shard = store.put("vectors", {"size": len(matrices)}, lambda part: save_arrays(part, arrays))
     layers = max(layer for layer, _ in matrices)
     return Vectors(vectors.shape[1], layers, tuple(matrices), (shard,))
+
+
+def run_script(module, function, call, processes=1, folder="training"):
+    """Call a function of a test module in another process, or in several that work together."""
+    places = [str(Path(__file__).parent), str(Path(__file__).parent / folder)]
+    script = f"""import os, sys
+from pathlib import Path
+sys.path[:0] = {places}
+from safetensors.torch import save_file
+from {module} import {function}
+{call}
+"""
+    command = [sys.executable, "-c", script]
+    if processes > 1:
+        launcher = "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"
+        command = [sys.executable, "-m", *launcher, "--no-python", *command]
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

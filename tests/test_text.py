@@ -1,6 +1,6 @@
 import pytest
 
-from sentigeo.text import clean_text, words
+from sentigeo.text import clean_text, find_words, words
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,18 @@ def test_clean_text(raw, clean):
 
 def test_words_keep_contractions_whole():
     assert words("Don't STOP, it\u2019s 9_lives!") == ["don't", "stop", "it's", "9", "lives"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It isn't bad...", ["It", "isn't", "bad", ".", ".", "."]),
+        ("\u597d\u770b, ok", ["\u597d", "\u770b", ",", "ok"]),
+        (
+            "\u0939\u093f\u0928\u094d\u0926\u0940 film",
+            ["\u0939\u093f\u0928\u094d\u0926\u0940", "film"],
+        ),
+    ],
+)
+def test_words_of_a_text(text, words):
+    assert [text[a:b] for a, b in find_words(text)] == words

@@ -1,4 +1,4 @@
-"""The command line: `sentigeo report`, `reproduce`, `texts`, `site`, `train` and `bench`."""
+"""The command line: `sentigeo report`, `chapter`, `status`, `reproduce`, `texts` and others."""
 
 import argparse
 import signal
@@ -16,7 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error that a person can put right is one sentence and exit code 1."""
     options = _parser().parse_args(arguments)
     for stop in (signal.SIGTERM, signal.SIGHUP):  # tidy up as after Ctrl-C
-        signal.signal(stop, signal.default_int_handler)
+        if signal.getsignal(stop) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(stop, signal.default_int_handler)
     try:
         return int(options.run(options) or 0)
     except (UserError, OSError) as error:
@@ -32,19 +33,49 @@ def _report(options: argparse.Namespace) -> None:
     from sentigeo.preflight import check_run  # after the profile was found to be valid
     from sentigeo.report.publish import run_report
 
-    skipped = check_run(profile)
-    for chapter, reason in skipped.items():
+    conditions = check_run(profile)
+    for chapter, reason in conditions.skipped.items():
         print(f"Skipped: {chapter}. {reason}")
-    paths = run_report(profile, skipped=skipped, fresh=options.fresh)
+    paths = run_report(profile, conditions=conditions, fresh=options.fresh)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+
+
+def _chapter(options: argparse.Namespace) -> None:
+    """Execute one chapter, after what it needs."""
+    profile = _load_profile(options)
+    from sentigeo.preflight import check_run
+    from sentigeo.report.plan import find_name
+    from sentigeo.report.publish import run_chapter
+
+    name = find_name(options.chapter, ROOT)
+    copy = run_chapter(name, profile, conditions=check_run(profile), fresh=options.fresh)
+    print(f"{name} is ready: {copy.relative_to(ROOT)}, its figures and what it recorded beside it.")
+
+
+def _status(options: argparse.Namespace) -> None:
+    """Say which chapters are up to date; nothing is run."""
+    profile = _load_profile(options)
+    from sentigeo.preflight import recall_run
+    from sentigeo.report.fingerprint import Conditions
+    from sentigeo.report.plan import plan_chapters
+    from sentigeo.report.status import describe_published, describe_status
+
+    conditions, paths = recall_run(profile) or Conditions(), run_paths(profile.run_name)
+    tasks = plan_chapters(profile, ROOT, conditions)
+    found = describe_status(tasks, profile, paths, ROOT, conditions)
+    skipped = {name: f"skipped: {reason}" for name, reason in conditions.skipped.items()}
+    for name, said in sorted((found | skipped).items()):
+        print(f"{name:20} {said}")
+    print(describe_published(tasks, paths))
 
 
 def _reproduce(options: argparse.Namespace) -> int:
     """Run the report again from nothing; 1 if it differs from the last one by more than allowed."""
     profile = _load_profile(options)
+    from sentigeo.preflight import check_run
     from sentigeo.report.reproduce import compare_results, describe, run_again
 
-    found = compare_results(*run_again(profile))
+    found = compare_results(*run_again(profile, check_run, keep=options.keep))
     print(describe(found))
     return int(any(one.outside for one in found))
 
@@ -80,30 +111,38 @@ def _site(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
     profile = _load_profile(options)
+    from accelerate import PartialState
+
     from sentigeo.cache import Store
-    from sentigeo.data.reviews import load_reviews
     from sentigeo.data.text_sets import load_text_sets
+    from sentigeo.encoder.corpus import make_corpus
     from sentigeo.encoder.encoder import load_encoder
     from sentigeo.preflight import DEEP, check_run
-    from sentigeo.training.deep_study import DeepStudy
-    from sentigeo.training.runs import Study, kept_models, pick_tuned
+    from sentigeo.training.answers import read_stages
+    from sentigeo.training.deep_study import prepare_draw, train_draws
+    from sentigeo.training.runs import train_runs
 
-    skipped = check_run(profile)
+    skipped = check_run(profile).skipped
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
-    study = Study(load_reviews(profile), encoder, profile, store)
-    results = study.results()
-    study.tuned_vectors(pick_tuned(results))
-    study.tuned_cls(kept_models(results)["without"])
-    count = len(results)
-    for draws in load_text_sets(profile).values() if DEEP not in skipped else ():
-        for seed, texts in enumerate(draws):
-            count += len(DeepStudy(texts, encoder, profile, store, seed).runs())
+    with PartialState().main_process_first():
+        corpus = make_corpus(profile, encoder, store)
+    results = train_runs(corpus, encoder, profile, store)
+    read_stages(results, corpus, encoder, store)
+    sets = load_text_sets(profile, corpus) if DEEP not in skipped else {}
+    draws = [
+        prepare_draw(texts, seed, encoder, profile)
+        for texts_of_set in sets.values()
+        for seed, texts in enumerate(texts_of_set)
+    ]
+    trained = train_draws(draws, encoder, profile, store)
+    count = len(results) + sum(len(result.runs) for result in trained)
     print(f"{count} runs are in the cache; 'make report' reads them from there.")
 
 
 def _bench(options: argparse.Namespace) -> None:
     profile = _load_profile(options)
+    sys.path.insert(0, str(ROOT))
     from benchmarks.bench import run_bench
 
     target = run_paths(profile.run_name).build / "bench.json"
@@ -141,6 +180,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, run, help_text in (
         ("report", _report, "run every notebook and rebuild figures, copies and site"),
+        ("chapter", _chapter, "execute one chapter, after what it needs"),
+        ("status", _status, "say which chapters are up to date, and why others are not"),
         ("reproduce", _reproduce, "run the report again from nothing and compare"),
         ("site", _site, "rebuild the site from the last report"),
         ("train", _train, "only train and read the texts, for accelerate launch"),
@@ -150,9 +191,13 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--profile", default="laptop", help="name or YAML file")
         command.add_argument("--set", default="", metavar="'KEY=VALUE ...'", help="keys to change")
         command.set_defaults(run=run)
-    commands.choices["report"].add_argument(
-        "--fresh", action="store_true", help="also execute notebooks that did not change"
-    )
+    commands.choices["chapter"].add_argument("chapter", help="name or number, such as 05")
+    for name, flag, help_text in (
+        ("report", "--fresh", "also execute notebooks that did not change"),
+        ("chapter", "--fresh", "execute it although it did not change"),
+        ("reproduce", "--keep", "keep the cache in build/reproduce/<run>/cache"),
+    ):
+        commands.choices[name].add_argument(flag, action="store_true", help=help_text)
     _add_texts(commands)
     return parser
 

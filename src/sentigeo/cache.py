@@ -18,7 +18,9 @@ import xxhash
 from sentigeo.errors import CacheNotice, UserError
 from sentigeo.files import hash_json, load_array, save_arrays, write_text
 
-Arrays = dict[str, np.ndarray]
+Arrays = Mapping[str, np.ndarray]
+Key = Mapping[str, Any]  # everything that a result depends on, as JSON values
+Fill = Callable[[Path], None]  # writes the files of a result into an empty folder
 ENTRY = "entry.json"
 
 
@@ -32,29 +34,12 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def arrays(
-        self, kind: str, key: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
-    ) -> Arrays:
-        """Return the arrays stored under a key; compute and store them if need be.
-
-        Args:
-            kind: What the arrays are, in a word; the sub-folder they live in.
-            key: Everything the arrays depend on, as JSON values.
-            compute: Makes the arrays.
-
-        Returns:
-            Read-only arrays by name, memory-mapped.
-        """
+    def arrays(self, kind: str, key: Key, compute: Callable[[], Arrays]) -> dict[str, np.ndarray]:
+        """Return arrays stored under a key, memory-mapped; compute and store them if need be."""
         folder = self.folder(kind, key, lambda part: save_arrays(part, compute()))
         return {path.stem: load_array(path) for path in sorted(folder.glob("*.npy"))}
 
-    def folder(
-        self,
-        kind: str,
-        key: Mapping[str, Any],
-        fill: Callable[[Path], None],
-        rests_on: Sequence[Path] = (),
-    ) -> Path:
+    def folder(self, kind: str, key: Key, fill: Fill, rests_on: Sequence[Path] = ()) -> Path:
         """Return the folder stored under a key; have it filled and stored if need be.
 
         Args:
@@ -65,7 +50,7 @@ class Store:
         """
         return self.find(kind, key) or self.put(kind, key, fill, rests_on)
 
-    def find(self, kind: str, key: Mapping[str, Any]) -> Path | None:
+    def find(self, kind: str, key: Key) -> Path | None:
         """Return the folder stored under a key, if there is one; a damaged one is removed."""
         folder = self.place(kind, key)
         if not folder.is_dir():
@@ -80,20 +65,14 @@ class Store:
         shutil.rmtree(folder, ignore_errors=True)  # another process may be at it too
         return None
 
-    def put(
-        self,
-        kind: str,
-        key: Mapping[str, Any],
-        fill: Callable[[Path], None],
-        rests_on: Sequence[Path] = (),
-    ) -> Path:
+    def put(self, kind: str, key: Key, fill: Fill, rests_on: Sequence[Path] = ()) -> Path:
         """Have a folder filled and store it under a key; arguments as for `folder`."""
         folder = self.place(kind, key)
         others = [str(other.relative_to(self.root)) for other in rests_on]
         _write_entry(folder, {"key": key, "rests_on": others}, fill)
         return folder
 
-    def place(self, kind: str, key: Mapping[str, Any]) -> Path:
+    def place(self, kind: str, key: Key) -> Path:
         """Return where the entry of a key is, or will be."""
         return self.root / kind / hash_json(key)
 
@@ -103,7 +82,7 @@ def package_versions(*packages: str) -> dict[str, str]:
     return {name: version(name) for name in packages}
 
 
-def _write_entry(folder: Path, facts: dict[str, Any], fill: Callable[[Path], None]) -> None:
+def _write_entry(folder: Path, facts: dict[str, Any], fill: Fill) -> None:
     part = folder.with_name(f".part-{token_hex(8)}-{folder.name[:8]}")
     try:
         _sweep(folder.parent)

@@ -2,8 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
 
@@ -39,9 +39,23 @@ def imports_of(code: str) -> set[str]:
     return {name for name in map(_module_of, _imported_names(code)) if name}
 
 
+def hash_modules(modules: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of the code of modules of this package, as it counts, by name."""
+    return {name: hash_json(_canonical(name)) for name in sorted(modules)}
+
+
+@lru_cache(maxsize=1024)
+def words_of(code: str) -> frozenset[str]:
+    """Return the attributes and the strings in some code, among which are the settings it reads."""
+    nodes = list(ast.walk(ast.parse(code)))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return frozenset(attributes | {value for value in constants if isinstance(value, str)})
+
+
 def packages_of(code: Iterable[str]) -> dict[str, str]:
     """Return the versions of the packages that some code imports, and of what these rest on."""
-    owners = packages_distributions()
+    owners = _owners()
     roots = {name.partition(".")[0] for text in code for name in _imported_names(text)}
     new = {owner.lower() for root in roots for owner in owners.get(root, []) if root != NAME}
     found: dict[str, str] = {}
@@ -85,14 +99,22 @@ def strip_code(code: str) -> str:
 def _imported_names(code: str) -> set[str]:
     """Return the dotted names that some code imports, and what it takes from them."""
     names: set[str] = set()
+    for module, taken in _statements(code):
+        modules = {f"{module}.{name}" for name in taken if _find(f"{module}.{name}")}
+        names |= modules | ({module} if len(modules) < len(taken) or not taken else set())
+    return names
+
+
+@lru_cache(maxsize=1024)
+def _statements(code: str) -> list[tuple[str, frozenset[str]]]:
+    """Return the modules that some code imports, and the names that it takes from each."""
+    found: list[tuple[str, frozenset[str]]] = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found += [(alias.name, frozenset()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            taken = {f"{node.module}.{alias.name}" for alias in node.names}
-            modules = {name for name in taken if _find(name)}
-            names |= modules | ({node.module} if taken - modules else set())
-    return names
+            found.append((node.module, frozenset(alias.name for alias in node.names)))
+    return found
 
 
 def _module_of(name: str) -> str | None:
@@ -116,6 +138,11 @@ def _requirements(package: str) -> set[str]:
     needs = [need for need in requires(package) or [] if "extra ==" not in need]
     names = {re.split(r"[^\w.-]", need, maxsplit=1)[0].lower() for need in needs}
     return {name for name in names if _is_installed(name)}
+
+
+@cache
+def _owners() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ THREAD_VARIABLES = (
 
 def count_processes() -> int:
     """Return how many processes may work at the same time."""
-    return min(MOST_PROCESSES, cpu_count())
+    return min(MOST_PROCESSES, int(cpu_count()))
 
 
 def run_in_processes(
@@ -53,6 +53,7 @@ def run_in_processes(
     try:
         for _ in track(range(len(jobs)), name, weights):
             yield next(results)
+        next(results, None)  # so that joblib knows that nothing was left
     except TerminatedWorkerError:
         raise UserError("A process at work was killed, perhaps out of memory.") from None
 

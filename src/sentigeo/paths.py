@@ -49,6 +49,26 @@ class RunPaths:
         return self.build / "stage" / self.name
 
     @property
+    def parts(self) -> Path:
+        """What the chapters last recorded on this machine, for notebooks that are run by hand."""
+        return self.build / "parts" / self.name
+
+    @property
+    def lab(self) -> Path:
+        """What notebooks that are run by hand make."""
+        return self.build / "lab" / self.name
+
+    @property
+    def chapters(self) -> Path:
+        """Chapters that were executed one by one."""
+        return self.build / "chapters" / self.name
+
+    @property
+    def checkpoints(self) -> Path:
+        """Links to the trained models of the last run."""
+        return self.build / "checkpoints" / self.name
+
+    @property
     def site_scratch(self) -> Path:
         """Where the site is put together."""
         return self.build / "site" / self.name

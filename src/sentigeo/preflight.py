@@ -1,43 +1,117 @@
-"""What is found out before any notebook starts: whether a run can be made, and what it skips."""
+"""What is found out before any notebook starts: whether a run can be made, and what fits it."""
 
-from sentigeo.analysis.keywords import least_texts, share_a_term
-from sentigeo.attention.attention import run_openly, tokenize
-from sentigeo.data.reviews import load_reviews
-from sentigeo.data.text_sets import load_text_sets, usable_sets
-from sentigeo.encoder.bert_layers import encoder_layers
-from sentigeo.encoder.encoder import Encoder, load_encoder
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sentigeo.cache import Store
+from sentigeo.code_hash import hash_code
+from sentigeo.data.handcrafted import HANDCRAFTED_CLASSES, why_unfit
+from sentigeo.data.reviews import identify_source, sample_test_pool
 from sentigeo.errors import UserError
-from sentigeo.profile import Profile
-from sentigeo.training.deep_encoder import check_masked_lm
+from sentigeo.files import hash_files, write_text
+from sentigeo.paths import DATA, run_paths
+from sentigeo.profile import ENGLISH, Profile
+from sentigeo.report.fingerprint import Conditions
 
 KEYWORDS, ATTENTION, DEEP = "07_keywords", "10_attention", "11_deep_clustering"
+FEWEST_LONG = 10  # reviews beyond the encoder's limit that can be compared
+DEEP_EPOCHS, DEEP_DRAWS = 30, 3  # that claims on deep clustering are about
 
 
-def check_run(profile: Profile) -> dict[str, str]:
-    """Refuse what no notebook could work with, and find the chapters that make no sense.
+def check_run(profile: Profile) -> Conditions:
+    """Refuse what no notebook could work with, and find the chapters and cells that do not fit.
 
     Returns:
-        Why each skipped chapter is skipped; for the shipped profiles there are none.
+        What does not fit, with reasons; for the shipped profile `laptop` there is nothing.
 
     Raises:
         UserError: Texts or encoder cannot be used.
     """
-    reviews = load_reviews(profile)
+    store, key = Store(run_paths(profile.run_name).cache), _key(profile)
+    if key is None:
+        return _examine(profile, store)
+
+    def fill(folder: Path) -> None:
+        write_text(folder / "conditions.json", json.dumps(asdict(_examine(profile, store))))
+
+    return _read(store.folder("preflight", key, fill))
+
+
+def recall_run(profile: Profile) -> Conditions | None:
+    """Return what `check_run` found the last time, if nothing changed since; nothing is run."""
+    key = _key(profile)
+    found = Store(run_paths(profile.run_name).cache).find("preflight", key) if key else None
+    return _read(found) if found else None
+
+
+def _read(folder: Path) -> Conditions:
+    return Conditions(**json.loads((folder / "conditions.json").read_text("utf-8")))
+
+
+def _key(profile: Profile) -> dict[str, Any] | None:
+    """Return all that the conditions of a run depend on, if that can be known."""
+    sources = [identify_source(profile.model, profile.model_revision)]
+    sources.append(identify_source(profile.reviews, profile.reviews_revision))
+    sources += [identify_source(name, None) for name in profile.deep_sets]
+    if None in sources:
+        return None
+    return {
+        "sources": sources,
+        "settings": profile.settings,
+        "handcrafted": hash_files(DATA, "*.csv"),
+        "code": hash_code(__name__),
+    }
+
+
+def _examine(profile: Profile, store: Store) -> Conditions:
+    """Look at texts and encoder."""
+    from sentigeo.data.text_sets import load_text_sets  # all of these are slow to import
+    from sentigeo.encoder.bert_layers import encoder_layers
+    from sentigeo.encoder.corpus import make_corpus
+    from sentigeo.encoder.encoder import load_encoder
+
     encoder = load_encoder(profile.model, profile.model_revision)
     encoder_layers(encoder.model)  # refuses an encoder whose layers cannot be trained one by one
     _check_budget("max_length", profile.max_length, encoder)
-    reasons = {
-        KEYWORDS: _no_keywords(reviews.loc[reviews["split"] == "train", "text"].tolist()),
+    corpus = make_corpus(profile, encoder, store)
+    skipped = {
+        KEYWORDS: _no_keywords(corpus.texts_of("train")),
         ATTENTION: _no_attention(encoder),
         DEEP: _no_deep_clustering(encoder, profile),
     }
-    if not reasons[DEEP]:
+    if not skipped[DEEP]:
         _check_budget("deep_tokens", profile.deep_tokens, encoder)
-        load_text_sets(profile)
-    return {chapter: reason for chapter, reason in reasons.items() if reason}
+        load_text_sets(profile, corpus)
+    unmet = list_unmet(profile, corpus, encoder)
+    return Conditions({name: why for name, why in skipped.items() if why}, unmet)
 
 
-def _check_budget(key: str, tokens: int, encoder: Encoder) -> None:
+def list_unmet(profile: Profile, corpus: Any, encoder: Any) -> dict[str, str]:
+    """Return the conditions that do not hold for a run, and why; cells and claims name them."""
+    from sentigeo.encoder.bert_layers import BERT_LIKE
+
+    classes, language = corpus.classes, profile.language
+    unfit = why_unfit(classes, language)
+    kind = encoder.model.config.model_type
+    long, draws = _few_long_reviews(profile, corpus, encoder), _no_other_draws(profile, corpus)
+    trained = profile.deep_epochs >= DEEP_EPOCHS and profile.deep_draws >= DEEP_DRAWS
+    polar, english = classes == HANDCRAFTED_CLASSES, language == ENGLISH
+    conditions = {
+        "pairs": (not unfit, f"There are no handcrafted texts for these reviews: {unfit}."),
+        "two-classes": (len(classes) == 2, f"There are {len(classes)} classes, not two."),
+        "polarity": (polar, "The classes are not negative and positive."),
+        "english": (english, f"The texts are English, and the reviews' language is '{language}'."),
+        "long-reviews": (not long, long),
+        "other-draws": (not draws, draws),
+        "bert-like": (kind in BERT_LIKE, f"The layers of a {kind} model are not BERT's."),
+        "deep-epochs": (trained, f"They need {DEEP_EPOCHS} epochs and {DEEP_DRAWS} draws."),
+    }
+    return {tag: why for tag, (holds, why) in conditions.items() if not holds}
+
+
+def _check_budget(key: str, tokens: int, encoder: Any) -> None:
     if tokens > encoder.max_length:
         raise UserError(
             f"{key} is {tokens}, but {encoder.name} reads at most {encoder.max_length} tokens: "
@@ -45,25 +119,59 @@ def _check_budget(key: str, tokens: int, encoder: Encoder) -> None:
         )
 
 
+def _few_long_reviews(profile: Profile, corpus: Any, encoder: Any) -> str:
+    """Say if too few reviews are beyond the encoder's limit, or the short ones are of one class."""
+    parts = [corpus.rows(part) for part in ("train", "validation", "test")]
+    long = sum(int((corpus.lengths[rows] > encoder.max_length).sum()) for rows in parts)
+    short = [rows[corpus.lengths[rows] <= profile.max_length] for rows in parts[:2]]
+    if long < FEWEST_LONG:
+        return f"Too few reviews are longer than {encoder.max_length} tokens."
+    if min(len(set(corpus.labels[rows])) for rows in short) < 2:
+        return f"The reviews of at most {profile.max_length} tokens are of one class."
+    return ""
+
+
+def _no_other_draws(profile: Profile, corpus: Any) -> str:
+    """Say if there are too few reviews outside the scored ones for other draws of the same size."""
+    reviews = corpus.reviews()
+    scored = sample_test_pool(reviews, profile)["id"]
+    others = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(scored)]
+    least = 2 * round(profile.draw_per_label * (1 - profile.validation_share))
+    if (
+        others["label"].value_counts().reindex(range(len(corpus.classes)), fill_value=0).min()
+        < least
+    ):
+        return "There are too few reviews for draws that differ."
+    return ""
+
+
 def _no_keywords(texts: list[str]) -> str:
     """Say if training texts share no word, as where words are not written apart."""
+    from sentigeo.analysis.keywords import least_texts, share_a_term
+
     least = least_texts(len(texts))
     if share_a_term(texts, least):
         return ""
     return f"No word but stop words is used by {least} training reviews or more."
 
 
-def _no_attention(encoder: Encoder) -> str:
-    """Say if an encoder does not return what its heads look at."""
+def _no_attention(encoder: Any) -> str:
+    """Say if an encoder does not return the attention of its heads."""
+    from sentigeo.attention.attention import run_with_attention
+    from sentigeo.encoder.tokens import tokenize
+
     try:
-        run_openly(encoder, tokenize(["A word."], encoder)[0])
+        run_with_attention(encoder, tokenize(["A word."], encoder)[0])
     except UserError as error:
         return str(error)
     return ""
 
 
-def _no_deep_clustering(encoder: Encoder, profile: Profile) -> str:
+def _no_deep_clustering(encoder: Any, profile: Profile) -> str:
     """Say if an encoder cannot guess hidden tokens, or if there are no texts to cluster."""
+    from sentigeo.data.text_sets import usable_sets
+    from sentigeo.training.deep_encoder import check_masked_lm
+
     if not usable_sets(profile):
         return f"All of deep_sets are English; the language of this run is '{profile.language}'."
     try:

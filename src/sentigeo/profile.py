@@ -161,16 +161,10 @@ class Profile(BaseModel):
 
 
 def load_profile(name: str, /, **overrides: Any) -> Profile:
-    """Load a profile by name or from a file, with some keys changed.
+    """Load a profile by name or from a YAML file, with some keys changed.
 
-    A file says only what differs from the published profile, `profiles/laptop.yaml`.
-
-    Args:
-        name: `quick`, `laptop`, `paper`, or the path of a YAML file.
-        **overrides: Profile keys and their new values.
-
-    Raises:
-        UserError: Names the key and the file when a key is unknown, of a wrong type or impossible.
+    A file says only what differs from the published profile, `profiles/laptop.yaml`. An unknown
+    key, a wrong type or an impossible value is an error that names the key and the file.
     """
     path = _find(name)
     values = _read(PROFILES / f"{PUBLISHED_PROFILE}.yaml") | _read(path)

@@ -4,10 +4,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, RLock, Thread
-from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
 
 from IPython import get_ipython
@@ -65,11 +63,10 @@ def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> st
 
 @dataclass
 class Running:
-    """A notebook that runs: how many cells it has, which one it is at, and since when."""
+    """A notebook that runs: since when, when it was last spoken of, and its bar."""
 
-    cells: int
-    number: int = 0
-    began: float = field(default_factory=time.monotonic)
+    began: float
+    said: float
     bar: Any = None
 
 
@@ -78,98 +75,82 @@ class RunProgress:
 
     Args:
         notebooks: How many notebooks will run.
-        notes: Folder in which each running notebook says how far it is, in a file of its name.
-        stream: Where to show it; bars if that is a terminal, else a line a notebook.
+        notes: Folder in which each running notebook says which cell it is at, in `<name>.cell`,
+            and how far its long work is, in `<name>.note`.
+        stream: Where to show it; bars if that is a terminal, else one line per notebook.
         every: Seconds between lines about a notebook that is still running.
     """
 
     def __init__(
-        self, notebooks: int, notes: Path, stream: TextIO = sys.stderr, every: float = EVERY
+        self, notebooks: int, notes: Path, stream: TextIO | None = None, every: float = EVERY
     ) -> None:
-        self.notebooks, self.notes, self.stream = notebooks, notes, stream
-        self.every = 1.0 if stream.isatty() else every
+        self.notebooks, self.notes, self.every = notebooks, notes, every
+        self.stream = stream or sys.stderr
         self.done = 0
         self.running: dict[str, Running] = {}
-        self.total: Any = None
-        if stream.isatty():
-            self.total = tqdm(total=notebooks, unit="notebook", file=stream, desc="report")
         self.free: list[Any] = []  # bars of notebooks that are complete
-        self.lock = RLock()  # several notebooks run at the same time
-        self.closed = Event()
-        self.ticking = Thread(target=self._tick, daemon=True)
+        self.total: Any = None
+        if self.stream.isatty():
+            self.total = tqdm(total=notebooks, unit="notebook", file=self.stream, desc="report")
 
     def __enter__(self) -> Self:
-        self.ticking.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        self.closed.set()
-        self.ticking.join()
+    def __exit__(self, *_: object) -> None:
         for bar in [*self.free, *(own.bar for own in self.running.values()), self.total]:
             if bar is not None:
                 bar.close()
 
-    def start(self, name: str, cells: int) -> None:
-        """A notebook of so many cells begins."""
-        with self.lock:
-            own = self.running[name] = Running(cells)
-            if self.total is not None:
-                own.bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
-                own.bar.reset(total=cells)
-                own.bar.set_description(name)
-
-    def cell(self, name: str, number: int) -> None:
-        """Cell `number`, counted from 1, of a running notebook begins."""
-        with self.lock:
-            own = self.running[name]
-            own.number = number
-            (self.notes / name).unlink(missing_ok=True)
-            if own.bar is not None:
-                own.bar.n = number - 1
-                own.bar.refresh()
+    def start(self, name: str) -> None:
+        """A notebook begins."""
+        now = time.monotonic()
+        own = self.running[name] = Running(now, now)
+        if self.total is not None:
+            own.bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
+            own.bar.reset()
+            own.bar.set_description(name)
 
     def finish(self, name: str, seconds: float) -> None:
         """A running notebook is complete."""
-        with self.lock:
-            own = self.running.pop(name)
-            self.done += 1
-            if own.bar is None:
-                self._line(f"[{self.done}/{self.notebooks}] {name} in {seconds:.1f} s")
-                return
-            own.bar.n = own.cells
-            own.bar.refresh()
-            self.free.append(own.bar)
-            self.total.update()
+        own = self.running.pop(name)
+        self.done += 1
+        if own.bar is None:
+            self.line(f"[{self.done}/{self.notebooks}] {name} in {seconds:.1f} s")
+            return
+        own.bar.n = own.bar.total
+        own.bar.set_postfix_str("")
+        self.free.append(own.bar)
+        self.total.update()
 
     def reuse(self, name: str) -> None:
         """A notebook need not run: what it would make is in the cache."""
-        with self.lock:
-            self.done += 1
-            self._line(f"[{self.done}/{self.notebooks}] {name} unchanged, from the cache")
-            if self.total is not None:
-                self.total.update()
+        self.done += 1
+        self.line(f"[{self.done}/{self.notebooks}] {name} unchanged, from the cache")
+        if self.total is not None:
+            self.total.update()
 
-    def _tick(self) -> None:
-        """Show from time to time what the running notebooks last said."""
-        while not self.closed.wait(self.every):
-            with self.lock:
-                for name, own in self.running.items():
-                    self._show(name, own)
+    def show(self) -> None:
+        """Show what the running notebooks last said: bars at once, lines from time to time."""
+        for name, own in self.running.items():
+            number, _, cells = self._read(f"{name}.cell").partition(" ")
+            note, now = self._read(f"{name}.note"), time.monotonic()
+            if own.bar is not None and cells:
+                own.bar.total, own.bar.n = int(cells), int(number) - 1
+                own.bar.set_postfix_str(note)
+            elif own.bar is None and cells and now - own.said >= self.every:
+                own.said = now
+                where = f"{name}: cell {number} of {cells} after {now - own.began:.0f} s"
+                self.line(f"{where} ({note})" if note else where)
 
-    def _show(self, name: str, own: Running) -> None:
-        file = self.notes / name
-        note = file.read_text("utf-8") if file.is_file() else ""
-        if own.bar is not None:
-            own.bar.set_postfix_str(note)
-        else:
-            seconds = time.monotonic() - own.began
-            where = f"{name}: cell {own.number} of {own.cells} after {seconds:.0f} s"
-            self._line(f"{where} ({note})" if note else where)
-
-    def _line(self, text: str) -> None:
+    def line(self, text: str) -> None:
+        """Write a line of its own."""
         if self.total is None:
             print(text, file=self.stream, flush=True)
         else:
             self.total.write(text, file=self.stream)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.notes / name).read_text("utf-8")
+        except FileNotFoundError:
+            return ""

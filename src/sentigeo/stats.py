@@ -68,14 +68,9 @@ def range_over(values: ArrayLike) -> Estimate:
 
 
 def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame:
-    """Lay estimates out as a table.
+    """Lay estimates out as a table, one row per key, for tables and figures.
 
-    Args:
-        found: Estimates by key; a key of several parts is a tuple.
-        *columns: What the parts of a key are.
-
-    Returns:
-        These columns and `estimate`, which tables and figures understand; one row per key.
+    The parts of a key, which may be a tuple, are in the named columns; `estimate` is the last.
     """
     keys = [key if isinstance(key, tuple) else (key,) for key in found]
     frame = pd.DataFrame(keys, columns=list(columns))
@@ -133,9 +128,7 @@ def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: in
 def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Estimate:
     """Estimate the mean of a share over repeated runs, with Student's interval.
 
-    Args:
-        shares: (n,) share of each run; one run alone has no interval.
-        lowest: The smallest value possible: 0 for a share, -1 for a difference of shares.
+    One run alone has no interval. The lowest possible value is 0 for a share, -1 for a difference.
     """
     runs = np.asarray(shares, dtype=float)
     error = stats.sem(runs) if len(runs) > 1 else np.nan
@@ -145,10 +138,8 @@ def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Est
 def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
     """Estimate the mean over fixed groups of repeated runs, with Student's interval.
 
-    Args:
-        values: (groups, runs) shares, or differences of shares. How far groups lie apart does not
-            widen the interval: it speaks of these groups, and of other runs.
-        lowest: As for `mean_share`.
+    How far the (groups, runs) groups lie apart does not widen the interval: it speaks of these
+    groups, and of other runs.
     """
     groups, runs = values.shape
     error = np.sqrt(values.var(axis=1, ddof=1).mean() / values.size) if runs > 1 else np.nan
@@ -267,7 +258,7 @@ def half_sample_all(
     halves: int = HALVES,
     lowest: dict[str, float] | None = None,
 ) -> dict[str, Estimate]:
-    """Estimate several statistics by name from the same halves; arguments as for `half_samples`."""
+    """Estimate several statistics by name from the same halves; see `half_samples`."""
     whole, rng = statistics(np.arange(cases)), np.random.default_rng(0)
     found = [statistics(rng.permutation(cases)[: cases // 2]) for _ in range(halves)]
     estimates = {}

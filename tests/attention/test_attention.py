@@ -3,23 +3,23 @@ import pandas as pd
 import pytest
 import torch
 
-from sentigeo import attention as attention_module
 from sentigeo.attention.attention import (
-    find_words,
+    count_parameters,
     group_words,
+    list_tokens,
     merge_pieces,
     read_attention,
     read_versions,
     recompute_weights,
     rollout,
-    run_openly,
-    tokenize,
+    run_with_attention,
+    state_shapes,
 )
 from sentigeo.encoder.bert_layers import encoder_layers
 from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
 
-HINDI = "\u0939\u093f\u0928\u094d\u0926\u0940"  # letters with vowel signs
 TEXTS = ["A fine film.", "It isn't good, but never as unwatchable as they say!", "So."]
 
 
@@ -31,7 +31,7 @@ def encoder(tiny_bert):
 @torch.inference_mode()
 def test_weights_by_hand_are_those_of_the_model(encoder):
     batch, _ = tokenize(TEXTS, encoder)
-    found = run_openly(encoder, batch)
+    found = run_with_attention(encoder, batch)
     seen = []
     layers = encoder_layers(encoder.model)
     hooks = [
@@ -52,7 +52,7 @@ def test_weights_by_hand_are_those_of_the_model(encoder):
 
 def test_padding_gets_nothing(encoder):
     batch, _ = tokenize(TEXTS, encoder)
-    found = torch.stack(run_openly(encoder, batch).attentions)
+    found = torch.stack(run_with_attention(encoder, batch).attentions)
     padding = (batch["attention_mask"] == 0)[None, :, None, None].expand_as(found)
     assert padding.any()
     assert (found[padding] == 0).all()
@@ -125,21 +125,6 @@ def test_tokens_find_their_words(offsets, groups):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("It isn't bad...", ["It", "isn't", "bad", ".", ".", "."]),
-        ("\u597d\u770b, ok", ["\u597d", "\u770b", ",", "ok"]),
-        (
-            "\u0939\u093f\u0928\u094d\u0926\u0940 film",
-            ["\u0939\u093f\u0928\u094d\u0926\u0940", "film"],
-        ),
-    ],
-)
-def test_words_of_a_text(text, words):
-    assert [text[a:b] for a, b in find_words(text)] == words
-
-
-@pytest.mark.parametrize(
     "text", ["Love \u2764\ufe0f it!!", "a\u200bb c", "cafe\u0301 noir", "Wait ... what ?!", ""]
 )
 def test_odd_signs_lose_no_word(encoder, text):
@@ -151,16 +136,13 @@ def test_odd_signs_lose_no_word(encoder, text):
 
 def test_long_texts_come_in_small_batches(encoder, monkeypatch):
     texts = ["word " * count for count in (50, 3, 40, 2, 60)]
-    whole = list(read_attention(texts, encoder))
-    monkeypatch.setattr(attention_module, "CELLS", 4000)
-    sizes = []
-    run = attention_module.run_openly
-    monkeypatch.setattr(
-        attention_module,
-        "run_openly",
-        lambda own, batch: (sizes.append(tuple(batch["input_ids"].shape)), run(own, batch))[1],
+    whole, sizes = list(read_attention(texts, encoder)), []
+    monkeypatch.setattr("sentigeo.attention.attention.CELLS", 4000)
+    hook = encoder.model.register_forward_pre_hook(
+        lambda _, args, batch: sizes.append(tuple(batch["input_ids"].shape)), with_kwargs=True
     )
     parts = list(read_attention(texts, encoder))
+    hook.remove()
     assert max(rows * width**2 for rows, width in sizes) <= 4096
     for one, other in zip(whole, parts, strict=True):
         assert np.allclose(one.weights, other.weights, atol=1e-6)
@@ -178,3 +160,35 @@ def test_rollout_of_two_layers_by_hand():
     weights = np.stack([first, second])[:, None].repeat(3, axis=1)
     # Half of each is itself: [[.5, .5], [0, 1]], then [[1, 0], [.5, .5]] of that.
     assert rollout(weights) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))
+
+
+def test_tokens_of_a_text(encoder):
+    found = list_tokens("An unwatchable film", encoder)
+    assert found["token"].tolist() == ["[CLS]", "an", "un", "##watch", "##able", "film", "[SEP]"]
+    assert found["kind"].tolist() == [
+        "special", "word", "word", "piece", "piece", "word", "special"
+    ]  # fmt: skip
+    assert found["position"].tolist() == list(range(7))
+    assert found["id"].iloc[[0, -1]].tolist() == [101, 102]
+
+
+def test_one_state_more_than_layers(encoder):
+    assert state_shapes("An unwatchable film", encoder) == [(1, 7, 32)] * 3
+    assert state_shapes("film " * 900, encoder)[0] == (1, 64, 32)  # longer than it reads
+
+
+def test_weights_by_part(encoder):
+    found = count_parameters(encoder).set_index("part")["weights"]
+    width, inner, layers = 32, 64, 2
+    assert found["attention"] == layers * 4 * (width * width + width)
+    assert found["feed-forward"] == layers * (2 * width * inner + width + inner)
+    assert found["layer norm"] == (2 * layers + 1) * 2 * width
+    assert found["embeddings"] == (len(encoder.tokenizer) + 64 + 2) * width
+    assert found.sum() == encoder.parameters
+
+
+def test_weights_of_another_architecture(tiny_distilbert):
+    other = load_encoder(str(tiny_distilbert))
+    found = count_parameters(other).set_index("part")["weights"]
+    assert found["attention"] == 2 * 4 * (32 * 32 + 32)
+    assert found.sum() == other.parameters

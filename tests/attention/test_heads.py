@@ -5,11 +5,11 @@ from sentigeo.attention.attention import Attention
 from sentigeo.attention.heads import (
     TARGETS,
     divergence,
-    estimate_habits,
-    find_habits,
-    measure_moves,
+    entropy,
+    estimate_specialised,
+    find_specialised,
+    measure_divergence,
     rank_heads,
-    spread,
     study_heads,
     target_shares,
 )
@@ -25,7 +25,7 @@ def make(rows):
 
 
 def shifted(step):
-    """A head that looks one place to the side, and at the separator where there is none."""
+    """A head that attends one place to the side, and to the separator where there is none."""
     rows = np.zeros((6, 6))
     for row in range(6):
         rows[row, row + step if 0 <= row + step < 6 else 5] = 1
@@ -64,19 +64,19 @@ def test_shares_by_hand(attention, kind, expected):
     assert shares[0, 0, TARGETS.index(kind)] == pytest.approx(expected)
 
 
-def test_spread_by_hand():
-    assert spread(EVEN)[0, 0] == pytest.approx(1)
-    assert spread(shifted(1))[0, 0] == 0
+def test_entropy_by_hand():
+    assert entropy(EVEN)[0, 0] == pytest.approx(1)
+    assert entropy(shifted(1))[0, 0] == 0
 
 
-def test_habits_need_a_share_that_is_sure():
+def test_specialised_heads_need_a_share_that_is_sure():
     rng = np.random.default_rng(0)
     shares = np.zeros((50, 1, 3, len(TARGETS)))
     shares[:, 0, 0, 3] = 0.7 + 0.05 * rng.normal(size=50)
     shares[:, 0, 1, 3] = 0.52 + 0.2 * rng.normal(size=50)
-    shares[:, 0, 2, -1] = 0.9  # other words are no habit
-    assert find_habits(shares, 0.5).any(axis=-1).tolist() == [[True, False, False]]
-    found = estimate_habits(shares, 0.5, 50)
+    shares[:, 0, 2, -1] = 0.9  # other words are no specialisation
+    assert find_specialised(shares, 0.5).any(axis=-1).tolist() == [[True, False, False]]
+    found = estimate_specialised(shares, 0.5, 50)
     assert found.value == pytest.approx(1 / 3)
     assert found.low <= found.value <= found.high
 
@@ -86,8 +86,10 @@ def test_heads_are_ranked_by_their_mean():
     values[:, 1, 0], values[:, 0, 2] = 0.5, np.linspace(0.2, 0.4, 20)
     found = rank_heads(values, 2, 50)
     assert found[["layer", "head"]].to_numpy().tolist() == [[2, 1], [1, 3]]
-    assert found["value"].tolist() == pytest.approx([0.5, 0.3])
-    assert found["low"][1] < 0.3 < found["high"][1]
+    assert [own.value for own in found["estimate"]] == pytest.approx([0.5, 0.3])
+    assert found["estimate"][1].low < 0.3 < found["estimate"][1].high
+    signed = rank_heads(values, 1, 50, signed=True)["estimate"][0]
+    assert signed.brief().startswith("+0.500")
 
 
 def test_divergence_by_hand():
@@ -108,12 +110,21 @@ def test_a_study_of_real_sentences(tiny_bert, tiny_distilbert):
     encoder = load_encoder(str(tiny_bert))
     found = study_heads(texts, encoder, {"good", "bad"})
     assert found.shares.shape == (3, 2, 4, len(TARGETS))
-    assert found.spread.shape == (3, 2, 4)
-    assert len(found.turning.observed) == 2
-    assert found.sources.marked.sum() == 2
-    assert len(found.opinion.others) == 3
-    assert measure_moves(texts, encoder, encoder).max() == pytest.approx(0, abs=1e-6)
+    assert found.entropy.shape == (3, 2, 4)
+    assert found.negated == found.starts.marked.sum() == 2
+    assert len(found.lookups["first token"].others) == 3
+    assert list(found.compare(20)) == ["as far apart", "other starting words", "first token"]
+    assert measure_divergence(texts, encoder, encoder).max() == pytest.approx(0, abs=1e-6)
     other = load_encoder(str(tiny_distilbert))
-    assert measure_moves(texts, encoder, other).min() > 0
+    assert measure_divergence(texts, encoder, other).min() > 0
     none = study_heads(texts, encoder, {"elephant"})
-    assert none.turning.observed.shape == none.sources.weights.shape == (0, 2, 4)
+    assert none.negated == 0
+    assert none.starts.weights.shape == (0, 2, 4)
+    assert all((test.p_values == 1).all() for test in none.compare(20).values())
+
+
+def test_a_negation_changes_nothing_for_the_texts_after_it(tiny_bert):
+    encoder, last = load_encoder(str(tiny_bert)), "They say this long old film was really good ."
+    studies = [study_heads([first, last], encoder, {"good"}) for first in ("Not good .", "So so .")]
+    distances = [found.starts.distances[~found.starts.marked].tolist() for found in studies]
+    assert distances[0] == distances[1] != []

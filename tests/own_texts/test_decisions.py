@@ -7,12 +7,14 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import embed_texts
 from sentigeo.errors import UserError
+from sentigeo.figures.style import colour_labels
 from sentigeo.own_texts.decisions import (
     Reading,
-    decide_by_head,
+    choose_decision,
+    decide_by_classifier,
     decide_by_probe,
     decide_many,
-    has_head,
+    is_classifier,
     pick_pooling,
 )
 
@@ -44,10 +46,10 @@ def test_few_texts_have_the_vectors_of_many(folder, pooling):
     np.testing.assert_allclose(reading.vectors_of_few(TEXTS), many, atol=1e-5)
 
 
-def test_a_head_decides_as_the_whole_model_does(classifier):
+def test_a_classifier_decides_as_the_whole_model_does(classifier):
     encoder = load_encoder(str(classifier))
-    assert has_head(encoder)
-    decide, classes = decide_by_head(str(classifier), None, Reading(encoder, "cls", 32))
+    assert is_classifier(encoder)
+    decide, classes = decide_by_classifier(str(classifier), None, Reading(encoder, "cls", 32))
     assert classes == ["bad", "so so", "good"]
     many = [text * times for times in range(1, 90) for text in TEXTS[:3]]
     np.testing.assert_allclose(decide_many(decide, many), decide(many), atol=1e-5)
@@ -82,15 +84,17 @@ def test_a_sentence_encoder_names_its_pooling(tiny_bert, tmp_path):
         pick_pooling(encoder, str(tmp_path))
 
 
-def test_a_head_for_several_labels_at_once_is_not_used(classifier):
+def test_a_classifier_of_several_labels_at_once_is_not_used(classifier):
     encoder = load_encoder(str(classifier))
     encoder.model.config.problem_type = "multi_label_classification"
-    assert not has_head(encoder)
+    assert not is_classifier(encoder)
 
 
 @pytest.mark.parametrize("sizes", [(40, 60), (3, 60), (1, 60)])
 def test_a_probe_learns_groups(tiny_bert, sizes, monkeypatch):
-    monkeypatch.setattr("sentigeo.own_texts.decisions.LEARNT", 40)  # a rare group is drawn all the same
+    monkeypatch.setattr(
+        "sentigeo.own_texts.decisions.LEARNT", 40
+    )  # a rare group is drawn all the same
     reading = Reading(load_encoder(str(tiny_bert)), "mean", 32)
     rng = np.random.default_rng(0)
     words = ["cat dog cow", "car bus tram"]
@@ -103,3 +107,13 @@ def test_a_probe_learns_groups(tiny_bert, sizes, monkeypatch):
     assert found[1, 0] > found[0, 0]
     assert sizes[0] < 3 or found.argmax(axis=1).tolist() == [2, 0]
     assert (found[:, 1] == 0).all()
+
+
+def test_a_classifier_answers_itself_and_for_others_a_probe_does(classifier, tiny_bert):
+    groups = colour_labels(np.arange(40) % 2, ["even", "odd"])
+    for folder, names in ((classifier, ["bad", "so so", "good"]), (tiny_bert, ["even", "odd"])):
+        reading = Reading(load_encoder(str(folder)), "mean", 32)
+        vectors = reading.vectors_of_few([f"{['a', 'b'][n % 2]} {n}" for n in range(40)])
+        decide, classes = choose_decision(str(folder), reading, vectors, groups)
+        assert list(classes) == names
+        assert decide(["a 2"]).shape == (1, len(names))

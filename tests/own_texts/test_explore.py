@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
@@ -10,6 +11,7 @@ from sentigeo.own_texts.decisions import Reading
 from sentigeo.own_texts.explore import MOST_PIECES, SERVED, Explorer
 from sentigeo.report.notebook import STAGE_VARIABLE
 
+EXPLORE = "sentigeo.own_texts.explore"
 KNOWN = ["good day", "good night", "bad day", "bad night", "<b>bad</b> end"]
 
 
@@ -30,12 +32,12 @@ def explorer(tiny_bert):
     )  # fmt: skip
 
 
-def test_look(explorer):
-    found = explorer.look("bad day, bad night")
+def test_what_is_found_about_a_sentence(explorer):
+    found = explorer.explore("bad day, bad night")
     np.testing.assert_allclose(found.probabilities, [0.75, 0.25])
-    pulls = dict(zip(found.words["word"], found.words["pull"], strict=True))
-    assert pulls["bad"] == pytest.approx(0.75 - 2 / 3)
-    assert pulls["day"] == pulls[","] == 0
+    falls = dict(zip(found.words["word"], found.words["occlusion"], strict=True))
+    assert falls["bad"] == pytest.approx(0.75 - 2 / 3)
+    assert falls["day"] == falls[","] == 0
     assert found.words[["begin", "end"]].iloc[1].tolist() == [4, 7]
     assert list(found.near) == ["cosine", "group", "text"]
     assert len(found.near) == 5
@@ -43,30 +45,33 @@ def test_look(explorer):
 
 
 def test_a_known_text_is_its_own_nearest_and_lies_where_it_lies(explorer):
-    found = explorer.look("bad night")
+    found = explorer.explore("bad night")
     assert found.near.iloc[0].tolist() == [pytest.approx(1), "b_ad", "bad night"]
-    np.testing.assert_allclose(found.place, explorer._points[3], atol=1e-4)
+    points = PCA(2, svd_solver="covariance_eigh").fit_transform(explorer.vectors)
+    np.testing.assert_allclose(found.place, points[3], atol=1e-4)
 
 
 def test_long_texts_are_taken_apart_in_phrases(explorer):
-    found = explorer.look("good bad " * 200)
+    found = explorer.explore("good bad " * 200)
     assert len(found.words) == MOST_PIECES
     assert found.words["end"].iloc[-1] == len("good bad " * 200) - 1
 
 
 def test_mark_up_is_not_read(explorer):
-    found = explorer.look("bad<br /><br />day &amp; night")
+    found = explorer.explore("bad<br /><br />day &amp; night")
     assert found.sentence == "bad day & night"
     assert found.words["word"].tolist() == ["bad", "day", "&", "night"]
 
 
 def test_nothing_is_nothing_to_look_at(explorer):
     with pytest.raises(UserError, match="nothing to look at"):
-        explorer.look(" \n")
+        explorer.explore(" \n")
 
 
 def test_show_escapes_texts(explorer, shown, monkeypatch):
-    monkeypatch.setattr("sentigeo.own_texts.explore.display", lambda value, **_: shown.append(value))
+    monkeypatch.setattr(
+        "sentigeo.own_texts.explore.display", lambda value, **_: shown.append(value)
+    )
     explorer.show('bad <script>alert(1)</script> "so"')
     assert r"**b\_ad** with probability 0.667" in shown[0].data
     assert "<script>" not in shown[1]["text/html"]
@@ -89,7 +94,9 @@ def test_a_box_takes_sentences(explorer, monkeypatch):
     monkeypatch.setenv(SERVED, "notebooks/90_your_texts.ipynb")
     monkeypatch.delenv(STAGE_VARIABLE, raising=False)
     shown, seen = [], []
-    monkeypatch.setattr("sentigeo.own_texts.explore.display", lambda *values, **_: shown.extend(values))
+    monkeypatch.setattr(
+        "sentigeo.own_texts.explore.display", lambda *values, **_: shown.extend(values)
+    )
     monkeypatch.setattr(explorer, "show", seen.append)
     explorer.box()
     row, _ = shown

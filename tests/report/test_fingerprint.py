@@ -1,112 +1,140 @@
-from itertools import pairwise
+import json
+import shutil
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from fake_notebooks import write_notebook
 
-from sentigeo import fingerprint
+from sentigeo import code_hash
 from sentigeo.paths import list_chapters
 from sentigeo.profile import load_profile
-from sentigeo.report.fingerprint import (
-    chapter_key,
-    find_source,
-    imported_modules,
-    inputs_key,
-    machine_key,
-)
+from sentigeo.report.fingerprint import chapter_code, chapter_key, explain, hash_chapter
 
 MODULES = {
-    "__init__": "",
-    "execute": "",
-    "kernels": "",
-    "plain": "import os",
-    "user": "from sentigeo.plain import thing",
-    "lazy": "def f():\n    from sentigeo import user as other",
-    "site": "",
+    "constants": '"""Numbers."""\n\nLIMIT = 3\n',
+    "middle": "from sentigeo.room.constants import LIMIT\n\nf = lambda p: p.seeds\n",
+    "top": "def g():\n    from sentigeo.room import middle\n    return middle\n",
+    "apart": "import yaml\n\nh = lambda p: p.perplexity\n",
 }
+CLAIM = """- {{id: {id}, source: "001", statement: It is{comma}, chapter: {chapter},
+   measure: m, metric: a.b, rule: r, requires: {requires}, verdict: {{above: {{a.b: 0}}}}}}
+"""
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package whose modules import each other in several ways."""
-    folder = tmp_path / "sentigeo"
-    folder.mkdir()
-    for name, text in MODULES.items():
-        (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(fingerprint, "PACKAGE", folder)
-    return folder
+    """A copy of this package with a room of its own, which tests may change."""
+    folder = tmp_path / "src" / "sentigeo"
+    shutil.copytree(code_hash.PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "room").mkdir()
+    for name, code in {"__init__": "", **MODULES}.items():
+        (folder / "room" / f"{name}.py").write_text(code)
+    monkeypatch.setattr(code_hash, "PACKAGE", folder)
+    return folder / "room"
 
 
-def write(folder, *code):
-    cells = [new_markdown_cell("from sentigeo import site"), *map(new_code_cell, code)]
-    path = folder / "02_b.ipynb"
-    nbformat.write(new_notebook(cells=cells), path)
-    return path
+@pytest.fixture
+def chapters(package, tmp_path):
+    """Two chapters: one that uses a constant two imports away, and one that does not."""
+    write_claims(tmp_path)
+    opening = "from sentigeo.report.notebook import open_chapter"
+    tagged = ("chapter.say('English')", ["english"])
+    return {
+        "user": write_notebook(tmp_path, "01_a", opening, "from sentigeo.room.top import g"),
+        "other": write_notebook(tmp_path, "02_b", "from sentigeo.room import apart", tagged),
+    }
 
 
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("import numpy, json", set()),
-        ("import sentigeo.plain", {"plain"}),
-        ("from sentigeo import plain, nothing", {"plain"}),
-        ("x = 1\nfrom sentigeo.user import thing", {"user", "plain"}),
-        ("if x:\n    import sentigeo.lazy as l", {"lazy", "user", "plain"}),
-    ],
-)
-def test_imports_are_followed(package, tmp_path, code, found):
-    always = {"__init__", "execute", "kernels"}
-    assert imported_modules(write(tmp_path, "y = 2", code)) == found | always
+def write_claims(root, comma=""):
+    claims = CLAIM.format(id="A1", chapter="01_a", requires="pairs", comma="")
+    claims += CLAIM.format(id="B1", chapter="02_b", requires="null", comma=comma)
+    (root / "notebooks").mkdir(exist_ok=True)
+    (root / "notebooks/claims.yaml").write_text(claims)
 
 
-def test_a_real_chapter_knows_its_modules():
-    (maps,) = (path for path in list_chapters() if path.stem == "04_maps")
-    found = imported_modules(maps)
-    assert {"maps", "space", "stats", "store", "chapter", "profile"} <= found
-    assert not {"study", "site", "report", "bench"} & found
+def keys(chapters, needs=None, unmet=None, **changes):
+    profile = load_profile("quick", **changes)
+    return {
+        name: chapter_key(source, profile, needs or {}, unmet or {})
+        for name, source in chapters.items()
+    }
 
 
-def test_a_key_changes_with_what_it_depends_on_and_with_nothing_else(package, tmp_path):
-    source = write(tmp_path, "from sentigeo.user import thing")
-    modules, part = imported_modules(source), tmp_path / "01_a.json"
-    part.write_text("1")
-    keys = [chapter_key(source, modules, ["01_a"], tmp_path)]
-    (package / "site.py").write_text("changed = 1")
-    assert chapter_key(source, modules, ["01_a"], tmp_path) == keys[0]
-    for change in (
-        lambda: (package / "plain.py").write_text("changed = 1"),
-        lambda: part.write_text("2"),
-        lambda: write(tmp_path, "from sentigeo.user import thing  # changed"),
-    ):
-        change()
-        keys.append(chapter_key(source, modules, ["01_a"], tmp_path))
-    assert all(a != b for a, b in pairwise(keys))
+def stale(chapters, change):
+    """Return why chapters would be executed again after a change; those that would not are out."""
+    before = keys(chapters)
+    change()
+    now = keys(chapters)
+    assert all(
+        (before[name] == now[name]) == (not explain(before[name], now[name])) for name in now
+    )
+    return {name: explain(before[name], now[name]) for name in now if before[name] != now[name]}
 
 
-def test_what_identifies_a_source(tmp_path):
-    file = tmp_path / "mine.csv"
-    file.write_text("text,label")
-    folder = tmp_path / "model"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "deep" / "weights").write_text("1")
-    known = {name: find_source(str(name), None) for name in (file, folder)}
-    file.write_text("text,label\n")
-    (folder / "deep" / "weights").write_text("2")
-    assert all(find_source(str(name), None) not in (None, own) for name, own in known.items())
-    assert find_source("packaged", None) == find_source("packaged", "x") == "packaged"
-    assert find_source("bbc_news", None) == "bbc_news"
-    assert find_source("owner/model", "a" * 40) == ["owner/model", "a" * 40]
-    assert find_source("owner/model", "main") is None  # a branch moves
-    assert find_source("owner/model", None) is None
+def test_a_changed_constant_two_imports_away_concerns_exactly_those_that_use_it(package, chapters):
+    changed = MODULES["constants"].replace("3", "4")
+    found = stale(chapters, lambda: (package / "constants.py").write_text(changed))
+    assert found == {"user": ["sentigeo.room.constants changed"]}
 
 
-def test_a_run_on_the_newest_of_a_hub_has_no_key(quick):
-    assert inputs_key(load_profile("quick", model="owner/model")) is None
-    assert inputs_key(load_profile("quick", deep_sets=["owner/texts"])) is None
-    assert inputs_key(load_profile("quick", seeds=9)) != inputs_key(quick)
+def test_a_docstring_a_comment_and_a_new_module_concern_nobody(package, chapters):
+    def change():
+        (package / "constants.py").write_text('"""Other words."""\nLIMIT = 3  # of something\n')
+        (package / "new.py").write_text("ONE = 1\n")
+
+    assert stale(chapters, change) == {}
 
 
-def test_the_machine_is_described():
-    found = machine_key()
-    assert any(package.startswith("torch 2") for package in found["packages"])
-    assert found == machine_key()
+def test_a_comma_in_a_claim_concerns_its_chapter_only(chapters, tmp_path):
+    found = stale(chapters, lambda: write_claims(tmp_path, comma=";"))
+    assert found == {"other": ["the claim B1 changed"]}
+
+
+def test_the_notebook_itself_counts(chapters, tmp_path):
+    def change():
+        text = chapters["user"].read_text()
+        chapters["user"].write_text(text.replace("# 01_a", "# 01_a, again"))
+
+    assert stale(chapters, change) == {"user": ["the notebook changed"]}
+
+
+def test_packages_count_for_those_that_import_them(chapters, monkeypatch):
+    found = keys(chapters)
+    assert {"pandas", "numpy", "matplotlib"} <= found["user"]["packages"].keys()
+    assert "pyyaml" in found["other"]["packages"]
+    assert "scikit-learn" not in found["user"]["packages"]
+    old = json.loads(json.dumps(found["user"]))
+    old["packages"]["pandas"] = "0.1"
+    now = found["user"]["packages"]["pandas"]
+    assert explain(old, found["user"]) == [f"package pandas 0.1 -> {now}"]
+
+
+def test_settings_count_for_those_that_read_them(chapters):
+    before, after = keys(chapters), keys(chapters, seeds=9)
+    assert before["user"]["settings"]["seeds"] == 2
+    assert "perplexity" not in before["user"]["settings"]
+    assert explain(before["user"], after["user"]) == ["setting seeds: 2 -> 9"]
+    assert explain(before["other"], after["other"]) == ["setting seeds: as in the profile -> 9"]
+
+
+def test_what_others_recorded_and_conditions_count(chapters):
+    before = keys(chapters, needs={"00_x": {"metrics": {"a": 1}}})
+    after = keys(chapters, needs={"00_x": {"metrics": {"a": 2}}}, unmet={"english": "No."})
+    assert explain(before["user"], after["user"]) == ["00_x recorded something else"]
+    assert explain(before["other"], after["other"]) == [
+        "00_x recorded something else", "the condition 'english' changed"
+    ]  # fmt: skip
+    assert keys(chapters, unmet={"pairs": "No."})["user"]["conditions"] == {"pairs": "No."}
+
+
+def test_a_run_on_the_newest_of_a_hub_has_no_key(chapters):
+    assert keys(chapters, model="owner/model")["user"] is None
+
+
+def test_what_every_chapter_rests_on_is_little():
+    for source in list_chapters():
+        modules = chapter_code(source)["code"]
+        assert "sentigeo.report.notebook" in modules
+        for name in ("runner", "publish", "site", "provenance", "reproduce"):
+            assert f"sentigeo.report.{name}" not in modules, source.stem
+        assert ("sentigeo.report.headline" in modules) == (source.stem == "12_claims")
+        assert len(hash_chapter(source)) == 64

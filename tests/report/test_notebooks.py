@@ -9,6 +9,7 @@ from PIL import Image
 
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters, run_paths
 from sentigeo.profile import load_profile
+from sentigeo.report.provenance import stale_chapters
 
 PUBLISHED = run_paths("laptop")
 SOURCES = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
@@ -60,6 +61,7 @@ def test_sources_read_like_a_page(source):
         assert not re.search(r"^\s*(def |class |!|%|import sys)", cell.source, re.MULTILINE)
 
 
+@pytest.mark.published
 def test_executed_copy_has_the_code_of_its_source(chapter):
     copy = read(PUBLISHED.reports / chapter.name)
     executed = [c for c in copy.cells if "injected-parameters" not in tags(c)]
@@ -68,6 +70,7 @@ def test_executed_copy_has_the_code_of_its_source(chapter):
     )
 
 
+@pytest.mark.published
 def test_executed_copy_can_be_read_where_the_code_is_hosted(chapter):
     path = PUBLISHED.reports / chapter.name
     copy = read(path)
@@ -79,6 +82,7 @@ def test_executed_copy_can_be_read_where_the_code_is_hosted(chapter):
     assert str(ROOT) not in path.read_text("utf-8")
 
 
+@pytest.mark.published
 def test_figures_are_those_of_the_results():
     results = json.loads((PUBLISHED.reports / "results.json").read_text("utf-8"))
     named = [figure for figures in results["figures"].values() for figure in figures]
@@ -92,6 +96,7 @@ def test_figures_are_those_of_the_results():
             assert picture.width >= 1000
 
 
+@pytest.mark.published
 def test_published_results():
     results = json.loads((PUBLISHED.reports / "results.json").read_text("utf-8"))
     assert results["profile"] == "laptop"
@@ -106,3 +111,9 @@ def test_published_results():
     assert test_accuracy["n"] >= 2000
     assert test_accuracy["value"] > 0.8
     assert results["metrics"]["baseline.tfidf.challenge_consistency"]["n"] >= 150
+
+
+@pytest.mark.published
+def test_the_published_results_were_made_by_this_code():
+    stale = stale_chapters(PUBLISHED.reports / "results.json", CHAPTERS)
+    assert not stale, f"run make report: other code made {', '.join(stale)}"

@@ -1,3 +1,5 @@
+import base64
+import re
 from io import BytesIO
 
 import numpy as np
@@ -7,9 +9,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from sentigeo.figures.maps import plot_maps
-from sentigeo.figures.style import PALETTE, spread_colours
-from sentigeo.report.notebook import VISIBLE, Page, draw_png
-from sentigeo.text import excerpt
+from sentigeo.figures.style import class_colours
+from sentigeo.report.page import VISIBLE, Page, draw_png
+from sentigeo.stats import Estimate
 
 
 @pytest.fixture
@@ -28,9 +30,49 @@ def test_tables_escape_texts_and_are_the_same_each_time(page, shown):
     assert shown[0] == shown[1]
 
 
+def test_captions_and_column_headers_are_escaped(page, shown):
+    page.table(pd.DataFrame({"<b>&": [1]}), "<script>alert(1)</script>")
+    html = shown[0]["text/html"]
+    assert "<script" not in html
+    assert '<th class="number">&lt;b&gt;&amp;</th>' in html
+
+
+def test_tables_write_estimates_and_numbers_by_themselves(page, shown):
+    frame = pd.DataFrame(
+        {
+            "kind": ["a", None],
+            "estimate": [Estimate(0.5, 0.4, 0.6, 1000), Estimate(0.1, -0.1, 0.3, 20, signed=True)],
+            "texts": [1234, 5],
+            "share": [0.25, float("nan")],
+        }
+    )
+    page.table(frame, "A table.", {"share": "{:.0%}"})
+    rows = re.findall(r"<tr>(.*?)</tr>", shown[0]["text/html"])
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    assert cells == [
+        ["kind", "estimate", "texts", "share", "n"],
+        ["a", "0.500 [0.400,\u00a00.600]", "1,234", "25%", "1,000"],
+        ["-", "+0.100 [-0.100,\u00a0+0.300]", "5", "-", "20"],
+    ]
+    page.table(frame.assign(n=[1, 2]), "A table.", {"estimate": "{:.1%}"})
+    assert "50.0% [40.0%,\u00a060.0%]" in shown[1]["text/html"]
+
+
+@pytest.mark.parametrize("text", ["0.5 [0.4, 0.6]", "2.4e-07", "3 s", "+0.01", "1,234", "nan", ""])
+def test_what_a_number_looks_like(page, shown, text):
+    page.table(pd.DataFrame({"a": [text]}), "A table.")
+    assert f'<td class="number">{text}</td>' in shown[0]["text/html"]
+
+
+@pytest.mark.parametrize("text", ["v2", "3 of 4", "2024-01-01", "1."])
+def test_what_does_not_look_like_a_number(page, shown, text):
+    page.table(pd.DataFrame({"a": [text, "1"]}), "A table.")
+    assert f"<td>{text}</td>" in shown[0]["text/html"]
+
+
 def test_empty_table_says_so(page, shown):
     page.table(pd.DataFrame({"a": []}), "Nothing.")
-    assert "None" in shown[0].data
+    assert "None" in shown[0]["text/html"]
 
 
 def test_pictures_have_a_small_palette(page, shown, tmp_path):
@@ -39,8 +81,8 @@ def test_pictures_have_a_small_palette(page, shown, tmp_path):
     page.picture(figure, tmp_path / "new/a.png", "Four squares.")
     with Image.open(tmp_path / "new/a.png") as picture:
         assert (picture.mode, picture.size) == ("P", (280, 140))
-    assert shown[0].data == (tmp_path / "new/a.png").read_bytes()
-    assert shown[1].data == "*Four squares.*"
+    assert base64.b64decode(shown[0]["image/png"]) == (tmp_path / "new/a.png").read_bytes()
+    assert "Four squares." in shown[1]["text/html"]
 
 
 def test_palette_does_not_mix_up_twenty_classes():
@@ -50,13 +92,6 @@ def test_palette_does_not_mix_up_twenty_classes():
     figure = plot_maps(maps, labels, [f"class {number}" for number in range(20)])
     with Image.open(BytesIO(draw_png(figure))) as picture:
         pixels = np.unique(np.asarray(picture.convert("RGB"), int).reshape(-1, 3), axis=0)
-    for colour in spread_colours(20, PALETTE):
+    for colour in class_colours(20):
         rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
         assert np.abs(pixels - rgb).max(axis=1).min() <= VISIBLE, colour
-
-
-def test_excerpt_ends_at_a_word_if_there_is_one():
-    assert excerpt("a short review") == "a short review"
-    assert excerpt("one two three four", 12) == "one two ..."
-    unspaced = "x" * 300
-    assert excerpt(unspaced, 20) == "x" * 16 + " ..."

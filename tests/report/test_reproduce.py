@@ -1,14 +1,15 @@
 import copy
 import json
+from dataclasses import replace
 
 import pytest
-from test_report import snapshot, write_chapter
+from fake_notebooks import snapshot, write_chapter
 
-from sentigeo import preflight, report
 from sentigeo.errors import UserError
+from sentigeo.ledger.metrics import write_metric
 from sentigeo.paths import CACHE_VARIABLE
 from sentigeo.profile import load_profile
-from sentigeo.report.publish import run_report
+from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.reproduce import (
     LEAST_TOLERANCE,
     Difference,
@@ -16,6 +17,7 @@ from sentigeo.report.reproduce import (
     describe,
     run_again,
 )
+from sentigeo.stats import share
 
 WRITTEN = {
     "profile": "quick",
@@ -106,23 +108,43 @@ def test_what_is_said():
     )
 
 
+def test_older_results_are_compared_in_todays_words():
+    old = changed(("settings", {"truncation": "head+tail"}), ("arrays", {"space": "data/cache"}))
+    new = changed(("settings", {"truncation": "first+last"}), ("code", {"01_a": "x"}))
+    assert compare_results(old, new) == []
+
+
 def test_a_report_is_run_again_away_from_the_last(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(report, "build_site", lambda reports, *_: (reports / "site").mkdir())
-    monkeypatch.setattr(preflight, "check_run", lambda profile: {})
-    quick = load_profile("quick")
-    write_chapter(tmp_path, "01_first")
+    quick, apart = load_profile("quick"), tmp_path / "build/reproduce/quick"
+    write_chapter(tmp_path, "01_first", last=False)
     with pytest.raises(UserError, match="no report to compare with"):
-        run_again(quick, tmp_path)
-    run_report(quick, tmp_path)
-    written = tmp_path / "build/quick/reports/results.json"
-    written.write_text(json.dumps(json.loads(written.read_text()) | {"seconds": {}}))
-    before = snapshot(tmp_path / "build/quick"), snapshot(tmp_path / "cache")
-    assert compare_results(*run_again(quick, tmp_path)) == []
-    assert (snapshot(tmp_path / "build/quick"), snapshot(tmp_path / "cache")) == before
-    assert not (tmp_path / "build/reproduce/quick/cache").exists()
-    write_chapter(tmp_path, "01_first", True)
-    changed = compare_results(*run_again(quick, tmp_path))
-    assert changed[0] == Difference(
-        "01_first.metric, value", pytest.approx(2 / 3), 1.0, pytest.approx(0.365, abs=0.001)
-    )
+        run_again(quick, fits, tmp_path)
+    write_report(tmp_path, quick)
+    before = snapshot(tmp_path / "build/quick")
+    written, fresh = run_again(quick, fits, tmp_path, keep=True)
+    assert [str(own) for own in compare_results(written, fresh)] == [
+        "01_first.metric, value: 0.5000 before, 0.6667 now, +0.1667 (allowed 0.3654)"
+    ]
+    assert snapshot(tmp_path / "build/quick") == before
+    assert not (tmp_path / "cache").exists()
+    assert list((apart / "cache/chapter").iterdir())  # from which a report can be made
+    run_again(quick, fits, tmp_path)
+    assert not (apart / "cache").exists()
+    write_report(tmp_path, quick, seeds=99)
+    with pytest.raises(UserError, match="The last report had other settings"):
+        run_again(quick, fits, tmp_path)
+
+
+def fits(profile):
+    return Conditions()
+
+
+def write_report(root, profile, **settings):
+    """Write results as if the one chapter had been reported."""
+    metric = write_metric(replace(share([True, True, False]), value=0.5), "share")
+    results = {"profile": "quick", "settings": profile.settings | settings, "encoder": {}}
+    results |= {"data": {}, "skipped": {}, "claims": [], "metrics": {"01_first.metric": metric}}
+    path = root / "build/quick/reports/results.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results))

@@ -6,8 +6,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from selenium.webdriver.support.ui import WebDriverWait
-from test_map_page import Reader
+from map_reader import Reader
 
+pytestmark = [pytest.mark.browser, pytest.mark.published]
 DESKTOP, PHONE = (1200, 900), (375, 740)
 TAB, ENTER = "\ue004", "\ue007"  # keys, as WebDriver has them
 LOAD_ALL = """
@@ -113,14 +114,14 @@ def test_hovering_over_the_map_shows_a_review(browser, built, tmp_path):
     assert len(reader.text("#tip .text")) > 100
     facts = reader.text("#tip .facts").split("\n")
     assert facts[0].startswith("Row ")
-    assert facts[2].startswith("before: cluster ")
-    assert facts[3].startswith("after: cluster ")
+    assert facts[2].startswith("pretrained: cluster ")
+    assert facts[3].startswith("fine-tuned: cluster ")
     assert facts[4].startswith("classifier ")
     before = reader.place(7)
-    reader.choose("#layout", "t-SNE, after")
+    reader.choose("#layout", "t-SNE, fine-tuned")
     assert reader.place(7) != before
     assert [own.text for own in reader.all("#colouring option")] == [
-        "label", "cluster before", "cluster after", "classifier"
+        "label", "cluster, pretrained", "cluster, fine-tuned", "classifier"
     ]  # fmt: skip
 
 

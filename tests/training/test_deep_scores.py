@@ -85,17 +85,16 @@ def test_stopping_when_hardly_any_text_changes():
 
 def test_clusters_in_the_end():
     points = np.array([[0.0], [9.0], [9.1], [0.1]], np.float32)
-    study = SimpleNamespace(
-        texts=TEXTS, k=2, seed=3, start=lambda pooling: points,
-        first_clusters=SimpleNamespace(members=np.array([0, 1, 1, 0])),
-    )  # fmt: skip
-    ends = score_ends(
-        study,
-        [
+    result = SimpleNamespace(
+        draw=SimpleNamespace(texts=TEXTS, seed=3),
+        pretrained=SimpleNamespace(matrix=lambda layer, pooling: points),
+        first=SimpleNamespace(members=np.array([0, 1, 1, 0])),
+        runs=[
             make_run("kl", 3, [0, 0, 0, 0], LABELS),
             make_run("mlm", 3, [0, 0, 0, 0], vectors=points[[0, 3, 1, 2]]),
         ],
-    ).set_index("condition")
+    )
+    ends = score_ends(result).set_index("condition")
     assert ends["accuracy"].to_dict() | {"chance": 0} == {
         "kmeans": 0.5, "kmeans_mean": 0.5, "kl": 1.0, "mlm": 1.0, "chance": 0,
     }  # fmt: skip

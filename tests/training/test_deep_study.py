@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
-from sentigeo import deep_study
 from sentigeo.analysis.clusters import find_clusters
 from sentigeo.cache import Store
 from sentigeo.data.text_sets import TextSet
@@ -9,7 +11,14 @@ from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import embed_texts
 from sentigeo.errors import UserError
 from sentigeo.profile import load_profile
-from sentigeo.training.deep_study import CONDITIONS, DeepStudy
+from sentigeo.training.deep_study import (
+    CONDITIONS,
+    KEPT,
+    WARM_EPOCHS,
+    prepare_draw,
+    train_draw,
+    train_draws,
+)
 
 WORDS = {"cats": "purr paw whisker tail", "cars": "engine wheel road brake"}
 
@@ -24,74 +33,94 @@ def texts():
     )
 
 
-def make_study(texts, folder, store, seed=0, **changes):
+def make_profile(folder, **changes):
     small = {"deep_epochs": 3, "deep_batch_size": 8, "deep_tokens": 16}
-    profile = load_profile("quick", model=str(folder), **small | changes)
-    return DeepStudy(texts, load_encoder(str(folder)), profile, store, seed)
+    return load_profile("quick", model=str(folder), **small | changes)
+
+
+def train(texts, folder, store, *seeds, **changes):
+    """Train draws of texts in this process."""
+    encoder, profile = load_encoder(str(folder)), make_profile(folder, **changes)
+    draws = [prepare_draw(texts, seed, encoder, profile) for seed in seeds or (0,)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        return train_draws(draws, encoder, profile, store)
 
 
 @pytest.fixture(scope="module")
-def study(texts, tiny_bert, tmp_path_factory):
-    return make_study(texts, tiny_bert, Store(tmp_path_factory.mktemp("deep-study")))
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("deep-study"))
 
 
 @pytest.fixture(scope="module")
-def runs(study):
-    return study.runs()
+def found(texts, tiny_bert, store):
+    return train(texts, tiny_bert, store, 0, 1)
 
 
-def test_every_condition(study, runs):
-    assert [run.condition for run in runs] == list(CONDITIONS)
-    for run in runs:
-        epochs = 1 if run.condition == "mlm" else 3
-        assert len(run.course.members) == epochs + 1
-        assert run.vectors.shape == (24, 32)
-        masked = CONDITIONS[run.condition].masked
-        assert np.isfinite(run.course.masked[1:]).all() == masked
-        assert run.course.members[0] == study.first_clusters.members.tolist()
+def test_every_condition(found):
+    for result in found:
+        assert [run.condition for run in result.runs] == list(CONDITIONS)
+        for run in result.runs:
+            epochs = 1 if run.condition == "mlm" else 3
+            assert len(run.course.members) == epochs + 1
+            assert run.vectors.shape == (24, 32)
+            masked = CONDITIONS[run.condition].masked
+            assert np.isfinite(run.course.masked[1:]).all() == masked
+            assert run.course.members[0] == result.first.members.tolist()
 
 
-def test_conditions_and_seeds_differ(study, runs, texts, tiny_bert):
-    found = {run.condition: run.vectors for run in runs}
-    assert not np.allclose(found["kl"], found["kl_mlm"])
-    assert not np.allclose(found["kl"], found["kl_unbalanced"])
-    assert not np.allclose(found["kl_mlm"], found["kl_mlm_unbalanced"])
-    other = make_study(texts, tiny_bert, study.store, seed=1).runs()
-    assert not np.allclose(found["kl"], next(r.vectors for r in other if r.condition == "kl"))
-    assert not any(run.kept for run in other)
+def test_conditions_and_seeds_differ(found):
+    first, other = ({run.condition: run.vectors for run in result.runs} for result in found)
+    assert not np.allclose(first["kl"], first["kl_mlm"])
+    assert not np.allclose(first["kl"], first["kl_unbalanced"])
+    assert not np.allclose(first["kl_mlm"], first["kl_mlm_unbalanced"])
+    assert not np.allclose(first["kl"], other["kl"])
+    assert not any(run.kept for run in found[1].runs)
 
 
-def test_runs_are_read_from_the_cache(study, runs, texts, tiny_bert, monkeypatch):
-    monkeypatch.setattr(DeepStudy, "_train_all", lambda *_: pytest.fail("trained again"))
-    again = make_study(texts, tiny_bert, study.store).runs()
-    assert [str(vars(run.course)) for run in again] == [str(vars(run.course)) for run in runs]
-    assert not list((study.store.root / "training").glob("*"))
+def test_draws_are_read_from_the_store(found, texts, tiny_bert, store):
+    stamps = [run.folder.stat().st_mtime_ns for run in found[0].runs]
+    (again,) = train(texts, tiny_bert, store)
+    assert [run.folder.stat().st_mtime_ns for run in again.runs] == stamps
+    courses = [[str(vars(run.course)) for run in result.runs] for result in (again, found[0])]
+    assert courses[0] == courses[1]
+    assert not list((store.root / "training").glob("*"))
 
 
-def test_cores_that_train_side_by_side_find_the_same(runs, texts, tiny_bert, tmp_path, monkeypatch):
-    def one_after_the_other(jobs, costs):
-        for job in jobs:
-            job()
+def test_processes_side_by_side_find_the_same(found, texts, tiny_bert, tmp_path):
+    encoder, profile = load_encoder(str(tiny_bert)), make_profile(tiny_bert)
+    draws = [prepare_draw(texts, seed, encoder, profile) for seed in (0, 1)]
+    for result, other in zip(found, train_draws(draws, encoder, profile, Store(tmp_path)),
+                             strict=True):  # fmt: skip
+        assert result.head_losses == other.head_losses
+        for run, same in zip(result.runs, other.runs, strict=True):
+            assert str(vars(run.course)) == str(vars(same.course))
+            assert np.array_equal(run.vectors, same.vectors)
 
-    monkeypatch.setattr(deep_study, "_run_on_cores", one_after_the_other)
-    alone = make_study(texts, tiny_bert, Store(tmp_path)).runs()
-    for run, other in zip(runs, alone, strict=True):
-        assert run.course.members == other.course.members
-        assert np.allclose(run.vectors, other.vectors, atol=1e-5)
+
+def test_a_draw_has_one_thread(found, tiny_bert, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    train_draw(found[0].draw, str(tiny_bert), None, tmp_path)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    for run in found[0].runs:
+        place = Store(tmp_path).place("deep", found[0].draw.key_of(run.condition))
+        assert np.array_equal(np.load(place / "vectors.npy"), run.vectors)
 
 
-def test_the_head_was_warmed_up(study, runs):
-    losses = study.head_losses
-    assert len(losses) == deep_study.WARM_EPOCHS
+def test_the_head_was_warmed_up(found):
+    losses = found[0].head_losses
+    assert len(losses) == WARM_EPOCHS
     assert losses[-1] < losses[0]
-    assert study.hidden_tokens > 0
+    assert found[0].hidden_tokens > 0
 
 
-def test_the_kept_encoder_gives_the_vectors_of_its_run(study, runs):
-    (kept,) = [run for run in runs if run.kept]
-    assert kept.condition == deep_study.KEPT
+def test_the_kept_encoder_gives_the_vectors_of_its_run(found, texts):
+    (kept,) = [run for run in found[0].runs if run.kept]
+    assert kept.condition == KEPT
     encoder = load_encoder(str(kept.folder))
-    vectors = embed_texts(study.texts.texts, encoder, max_length=16)
+    vectors = embed_texts(texts.texts, encoder, max_length=16)
     assert np.allclose(vectors, kept.vectors, atol=1e-4)
     centroids = np.load(kept.folder / "centroids.npy")
     nearest = np.linalg.norm(vectors[:, None] - centroids, axis=2).argmin(axis=1)
@@ -101,10 +130,10 @@ def test_the_kept_encoder_gives_the_vectors_of_its_run(study, runs):
 def test_another_architecture_and_all_layers(texts, tiny_distilbert, tiny_bert, tmp_path):
     for folder, layers in ((tiny_distilbert, 1), (tiny_bert, 9)):
         small = {"deep_epochs": 1, "deep_layers": layers}
-        study = make_study(texts, folder, Store(tmp_path / folder.name), **small)
-        assert len(study.runs()) == len(CONDITIONS)
-        assert study.start().shape == (24, 32)
-        assert study.depth == min(layers, 2)
+        (result,) = train(texts, folder, Store(tmp_path / folder.name), **small)
+        assert len(result.runs) == len(CONDITIONS)
+        assert result.pretrained.matrix().shape == (24, 32)
+        assert result.draw.depth == min(layers, 2)
 
 
 def test_a_checkpoint_with_a_head_needs_no_warming(texts, tiny_bert, tmp_path):
@@ -112,47 +141,46 @@ def test_a_checkpoint_with_a_head_needs_no_warming(texts, tiny_bert, tmp_path):
 
     BertForMaskedLM.from_pretrained(tiny_bert).save_pretrained(tmp_path / "with-head")
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path / "with-head")
-    study = make_study(texts, tmp_path / "with-head", Store(tmp_path / "store"), deep_epochs=1)
-    assert study.head_losses == []
+    (result,) = train(texts, tmp_path / "with-head", Store(tmp_path / "store"), deep_epochs=1)
+    assert result.head_losses == []
 
 
-def test_k_means_starts_from_the_seed(texts, study, tiny_bert):
-    other = make_study(texts, tiny_bert, study.store, seed=1)
-    expected = find_clusters(study.start(), 2, 1)
-    assert np.array_equal(other.first_clusters.centroids, expected.centroids)
+def test_k_means_starts_from_the_seed(found):
+    expected = find_clusters(found[0].pretrained.matrix(), 2, 1)
+    assert np.array_equal(found[1].first.centroids, expected.centroids)
 
 
-def test_vectors_are_those_of_the_encoder(study, tiny_bert):
+def test_vectors_are_those_of_the_encoder(found, texts, tiny_bert):
     encoder = load_encoder(str(tiny_bert))
     for pooling in ("cls", "mean"):
-        expected = embed_texts(study.texts.texts, encoder, pooling=pooling, max_length=16)
-        assert np.allclose(study.start(pooling), expected, atol=1e-6)
+        expected = embed_texts(texts.texts, encoder, pooling=pooling, max_length=16)
+        assert np.allclose(found[0].pretrained.matrix(-1, pooling), expected, atol=1e-6)
 
 
-def test_a_head_warmed_with_other_batches_is_another(texts, tiny_bert, study, runs):
-    other = make_study(texts, tiny_bert, study.store, deep_batch_size=24)
-    assert other.head_losses != study.head_losses
+def test_a_head_warmed_with_other_batches_is_another(found, texts, tiny_bert, store):
+    (other,) = train(texts, tiny_bert, store, deep_batch_size=24, deep_epochs=1)
+    assert other.head_losses != found[0].head_losses
 
 
-def test_too_many_tokens_and_no_mask(texts, tiny_bert, tmp_path):
-    with pytest.raises(UserError, match="deep_tokens is 600, but the encoder reads at most 64"):
-        make_study(texts, tiny_bert, Store(tmp_path), deep_tokens=600)
+def test_too_many_tokens_and_no_mask(texts, tiny_bert):
     encoder = load_encoder(str(tiny_bert))
+    with pytest.raises(UserError, match="deep_tokens is 600, but the encoder reads at most 64"):
+        prepare_draw(texts, 0, encoder, make_profile(tiny_bert, deep_tokens=600))
     encoder.tokenizer.mask_token = None
     with pytest.raises(UserError, match="has no mask"):
-        DeepStudy(texts, encoder, load_profile("quick"), Store(tmp_path))
+        prepare_draw(texts, 0, encoder, make_profile(tiny_bert))
 
 
-def test_an_encoder_without_a_masked_language_model(texts, tiny_bert, tmp_path):
+def test_an_encoder_without_a_masked_language_model(texts, tiny_bert):
     from transformers import CLIPTextConfig
 
     encoder = load_encoder(str(tiny_bert))
     encoder.model.config = CLIPTextConfig()
     with pytest.raises(UserError, match="has no masked-language head"):
-        DeepStudy(texts, encoder, load_profile("quick"), Store(tmp_path))
+        prepare_draw(texts, 0, encoder, make_profile(tiny_bert))
 
 
-def test_more_clusters_than_different_texts(tiny_bert, tmp_path):
-    same = TextSet("toy", "Toy", ["cat"] * 6, np.arange(6) % 2, ["a", "b"])
+def test_more_clusters_than_different_texts(texts, tiny_bert, tmp_path):
+    same = replace(texts, texts=["cat"] * 24)
     with pytest.raises(UserError, match="k = 2 clusters are not possible"):
-        make_study(same, tiny_bert, Store(tmp_path)).runs()
+        train(same, tiny_bert, Store(tmp_path))

@@ -1,5 +1,5 @@
 from sentigeo.profile import load_profile
-from sentigeo.training.runs import plan_runs
+from sentigeo.training.plan import plan_runs
 
 
 def test_plan_of_the_published_report():

@@ -1,4 +1,4 @@
-"""What can be done to vectors before their cosines are taken; learned from training texts alone."""
+"""What is done about cosines: treatments of the vectors, thresholds, texts of equal length."""
 
 from collections.abc import Callable
 
@@ -20,17 +20,13 @@ from sentigeo.stats import Estimate, half_sample_all, half_samples
 
 TOP = 3  # principal components that are removed
 FLAT = 1e-9  # share of the largest variance below which a direction is left out
-Transform = Callable[[np.ndarray], np.ndarray]
 PARTNERS = 5  # texts that each text is paired with
 FIFTHS = 5  # groups of texts by length
+Transform = Callable[[np.ndarray], np.ndarray]
 
 
 def learn_transforms(train: np.ndarray) -> dict[str, Transform]:
-    """Return what can be done to (n, d) vectors, by name.
-
-    Args:
-        train: (m, d) vectors to learn means, deviations and components from.
-    """
+    """Return treatments of (n, d) vectors by name, learned from (m, d) training vectors alone."""
     if len(train) < 2 or not np.isfinite(train).all():
         raise UserError("At least two vectors of numbers are needed to learn a transformation.")
     mean, deviation = train.mean(axis=0), train.std(axis=0)
@@ -50,49 +46,11 @@ def learn_transforms(train: np.ndarray) -> dict[str, Transform]:
     }
 
 
-def best_threshold(counts: PairCounts) -> float:
-    """Return the cosine with the largest F1 if pairs beyond it are taken for pairs of one class."""
-    curve = threshold_curve(counts)
-    return float(curve["threshold"].iloc[int(curve["f1"].fillna(0).to_numpy().argmax())])
-
-
-def top_cosines(counts: PairCounts, share: float) -> float:
-    """Return the cosine that such a share of all pairs pass."""
-    every = counts.within.sum(axis=0) + counts.between
-    above = every[::-1].cumsum() / every.sum()
-    place = BINS - 1 - int(np.searchsorted(above, share))
-    return float(np.linspace(*counts.span, BINS, endpoint=False)[max(place, 0)])
-
-
-def judge_threshold(
-    vectors: np.ndarray, labels: np.ndarray, classes: int, threshold: float
-) -> dict[str, Estimate]:
-    """Estimate what it is worth to take pairs beyond a cosine for pairs of one class.
-
-    Args:
-        vectors: (n, d), others than those the threshold was chosen on.
-        labels: (n,) classes.
-        classes: How many classes there are.
-        threshold: The cosine.
-
-    Returns:
-        `precision`, `recall`, `f1`, and `gain`, by how much precision surpasses the share of all
-        pairs that are of one class; with intervals over texts.
-    """
-    units = unit_rows(vectors)
-    span = find_span(units)
-
-    def measure(rows: np.ndarray) -> dict[str, float]:
-        return _worth(count_pairs(units[rows], labels[rows], classes, span), threshold)
-
-    return half_sample_all(measure, len(labels), lowest={"gain": -1.0})
-
-
 def threshold_curve(counts: PairCounts) -> pd.DataFrame:
-    """Return precision, recall and F1 of every threshold, from low to high.
+    """Return precision, recall and F1 of taking pairs beyond a threshold for pairs of one class.
 
     Returns:
-        Columns `threshold`, `precision`, `recall`, `f1`; a row a bin.
+        Columns `threshold`, `precision`, `recall`, `f1`; one row per bin, from low to high.
     """
     same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
     every = same + counts.between[::-1].cumsum()[::-1]
@@ -103,34 +61,59 @@ def threshold_curve(counts: PairCounts) -> pd.DataFrame:
     return pd.DataFrame({"threshold": edges, "precision": precision, "recall": recall, "f1": f1})
 
 
-def _worth(counts: PairCounts, threshold: float) -> dict[str, float]:
-    """Return what `judge_threshold` estimates; not a number where no pair passes."""
-    place = int(bin_cosines(np.array([threshold]), counts.span)[0])
-    passing = np.array([counts.within[:, place:].sum(), counts.between[place:].sum()])
-    same, every = counts.within.sum(), counts.sizes.sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision, recall = passing[0] / passing.sum(), passing[0] / same
-        f1, gain = 2 * passing[0] / (passing.sum() + same), precision - same / every
-    return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
+def best_threshold(counts: PairCounts) -> float:
+    """Return the threshold with the largest F1."""
+    curve = threshold_curve(counts)
+    return float(curve["threshold"].iloc[int(curve["f1"].fillna(0).to_numpy().argmax())])
+
+
+def top_cosines(counts: PairCounts, share: float) -> float:
+    """Return the threshold that such a share of all pairs pass."""
+    every = counts.within.sum(axis=0) + counts.between
+    above = every[::-1].cumsum() / every.sum()
+    place = BINS - 1 - int(np.searchsorted(above, share))
+    return float(np.linspace(*counts.span, BINS, endpoint=False)[max(place, 0)])
+
+
+def judge_threshold(
+    vectors: np.ndarray, labels: np.ndarray, classes: int, threshold: float
+) -> dict[str, Estimate]:
+    """Estimate what a threshold is worth on (n, d) vectors that it was not chosen on.
+
+    Returns:
+        `precision`, `recall`, `f1`, and `gain`, by how much precision surpasses the share of all
+        pairs that are of one class; with intervals over texts, not a number where no pair passes.
+    """
+    units = unit_rows(vectors)
+    span = find_span(units)
+    place = int(bin_cosines(np.array([threshold]), span)[0])
+
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        counts = count_pairs(units[rows], labels[rows], classes, span)
+        passing = np.array([counts.within[:, place:].sum(), counts.between[place:].sum()])
+        same, every = counts.within.sum(), counts.sizes.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            precision, recall = passing[0] / passing.sum(), passing[0] / same
+            f1, gain = 2 * passing[0] / (passing.sum() + same), precision - same / every
+        return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
+
+    return half_sample_all(measure, len(labels), lowest={"gain": -1.0})
 
 
 def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
     """Estimate the rank correlation of a pair's cosine with the length of its shorter text.
 
-    It is not a number where all texts are equally long.
-
-    Args:
-        vectors: (n, d).
-        lengths: (n,) words or tokens of each text.
+    It is not a number where all n texts, with (n, d) vectors and (n,) lengths, are equally long.
     """
     units = unit_rows(vectors)
     mixed = np.random.default_rng(0).permutation(len(units))  # neighbours in a file may be alike
 
     def correlation(rows: np.ndarray) -> float:
-        own = mixed[np.sort(rows)]
-        pairs = [(own, np.roll(own, shift)) for shift in range(1, min(PARTNERS + 1, len(own)))]
-        if not pairs or lengths[own].min() == lengths[own].max():
+        texts = mixed[np.sort(rows)]
+        shifts = range(1, min(PARTNERS + 1, len(texts)))
+        if not shifts or lengths[texts].min() == lengths[texts].max():
             return float("nan")
+        pairs = [(texts, np.roll(texts, shift)) for shift in shifts]
         cosines = np.concatenate([np.einsum("nd,nd->n", units[a], units[b]) for a, b in pairs])
         shorter = np.concatenate([np.minimum(lengths[a], lengths[b]) for a, b in pairs])
         return float(spearmanr(cosines, shorter).statistic)
@@ -142,11 +125,9 @@ def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
     """Estimate the mean cosine of pairs of texts that are about equally long.
 
     Returns:
-        Columns `words` (mean length), `value`, `low`, `high`, `n`; from short to long fifths.
+        Columns `words` (mean length) and `estimate`; from short to long fifths.
     """
     order = np.argsort(lengths, kind="stable")
-    rows = []
-    for part in np.array_split(order, min(FIFTHS, len(order))):
-        found = estimate_mean_cosine(vectors[part])
-        rows.append({"words": float(lengths[part].mean()), **vars(found)})
-    return pd.DataFrame(rows)
+    fifths = np.array_split(order, min(FIFTHS, len(order)))
+    means = pd.DataFrame({"words": [float(lengths[part].mean()) for part in fifths]})
+    return means.assign(estimate=[estimate_mean_cosine(vectors[part]) for part in fifths])

@@ -1,8 +1,7 @@
 """Cosines of all pairs of texts, counted block by block: never an n x n matrix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ BINS = 20_000  # of cosines
 BLOCK = 1024  # texts whose cosines are in memory at a time, with as many others
 SAMPLE = 500  # texts that tell which cosines there are
 ROUNDING = 1e-8  # cosines that differ by less are equal
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PairCounts:
     within: np.ndarray
     between: np.ndarray
     sums: np.ndarray
-    span: tuple[float, float]
+    span: Span
 
     @property
     def sizes(self) -> np.ndarray:
@@ -66,18 +66,12 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 
 def count_pairs(
-    vectors: np.ndarray, labels: np.ndarray, classes: int, span: tuple[float, float] | None = None
+    vectors: np.ndarray, labels: np.ndarray, classes: int, span: Span | None = None
 ) -> PairCounts:
-    """Count the cosines of all pairs of different texts.
+    """Count the cosines of all pairs of n texts with (n, d) vectors and (n,) labels.
 
     Vectors that nearly all point one way have cosines within a thousandth of each other, so bins
-    span only the cosines that there are.
-
-    Args:
-        vectors: (n, d).
-        labels: (n,) classes.
-        classes: How many classes there are.
-        span: Cosines that the bins span; by default those of a sample of the texts.
+    span only the cosines that there are, by default those of a sample of the texts.
     """
     units = unit_rows(vectors)
     span = span or find_span(units)
@@ -94,89 +88,7 @@ def count_pairs(
     return PairCounts(within, between, sums, span)
 
 
-def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
-    """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
-    span = find_span(unit_rows(vectors))
-    return half_samples(partial(_auc_of, vectors, labels, classes, span), len(labels))
-
-
-def estimate_auc_change(
-    after: np.ndarray, before: np.ndarray, labels: np.ndarray, classes: int
-) -> Estimate:
-    """Estimate by how much the AUC of other vectors of the same texts is larger."""
-    both = [(own, labels, classes, find_span(unit_rows(own))) for own in (after, before)]
-
-    def change(rows: np.ndarray) -> float:
-        return _auc_of(*both[0], rows) - _auc_of(*both[1], rows)
-
-    return half_samples(change, len(labels), lowest=-1.0)
-
-
-def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
-    """Estimate mean and deviation of the cosines within each class and between classes.
-
-    Args:
-        vectors: (n, d).
-        labels: (n,) classes.
-        kinds: Names of the classes, and last of pairs between classes.
-
-    Returns:
-        Columns `pairs`, `mean` and `deviation`: estimates with intervals over texts.
-    """
-    units = unit_rows(vectors)
-    span = find_span(units)
-
-    def measure(rows: np.ndarray) -> dict[str, float]:
-        counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
-        means = {f"mean {kind}": value for kind, value in zip(kinds, counts.means(), strict=True)}
-        deviations = zip(kinds, counts.deviations(), strict=True)
-        return means | {f"deviation {kind}": value for kind, value in deviations}
-
-    found = half_sample_all(measure, len(labels), lowest={f"mean {kind}": -1.0 for kind in kinds})
-    return pd.DataFrame(
-        {"pairs": kind, "mean": found[f"mean {kind}"], "deviation": found[f"deviation {kind}"]}
-        for kind in kinds
-    )
-
-
-def mean_cosine(vectors: np.ndarray) -> float:
-    """Return the mean cosine of all pairs of different texts, from sums over texts alone."""
-    return float(share_of_dimensions(vectors).sum()) if len(vectors) > 1 else float("nan")
-
-
-def estimate_mean_cosine(vectors: np.ndarray) -> Estimate:
-    """Estimate the mean cosine of all pairs of different texts, with an interval over texts."""
-    return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), lowest=-1.0)
-
-
-def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
-    """Return the (d,) parts of the mean cosine that each dimension contributes; they sum to it."""
-    units = unit_rows(vectors)
-    n = len(units)
-    return np.asarray((units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1)))
-
-
-def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, int]) -> Estimate:
-    """Estimate the mean cosine within one class minus that within another."""
-
-    def gap(rows: np.ndarray) -> float:
-        own = [mean_cosine(vectors[rows][labels[rows] == number]) for number in pair]
-        return own[0] - own[1]
-
-    return half_samples(gap, len(labels), lowest=-1.0)
-
-
-def _auc_of(
-    vectors: np.ndarray,
-    labels: np.ndarray,
-    classes: int,
-    span: tuple[float, float],
-    rows: np.ndarray,
-) -> float:
-    return count_pairs(vectors[rows], labels[rows], classes, span).auc()
-
-
-def find_span(units: np.ndarray) -> tuple[float, float]:
+def find_span(units: np.ndarray) -> Span:
     """Return a range that holds nearly all cosines of unit vectors, judged by a sample of them."""
     chosen = units[np.random.default_rng(0).permutation(len(units))[:SAMPLE]]
     cosines = (chosen @ chosen.T)[np.triu_indices(len(chosen), k=1)]
@@ -187,18 +99,99 @@ def find_span(units: np.ndarray) -> tuple[float, float]:
     return max(-1.0, low - margin), min(1.0, high + margin)
 
 
+def bin_cosines(cosines: np.ndarray, span: Span) -> np.ndarray:
+    """Return the bins that cosines fall into; those beyond the span fall into the outer ones."""
+    places = (cosines - span[0]) * (BINS / (span[1] - span[0]))
+    return np.clip(places, 0, BINS - 1, out=places).astype(np.intp)
+
+
 def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.ndarray]:
     """Yield the cosines of pairs, flat; of a group with itself every pair once."""
     for i in range(0, len(first), BLOCK):
         for j in range(i if same else 0, len(second), BLOCK):
             block = first[i : i + BLOCK] @ second[j : j + BLOCK].T
-            if same and i == j:
-                yield block[~np.tri(len(block), dtype=bool)]
-            else:
-                yield block.ravel()
+            yield block[~np.tri(len(block), dtype=bool)] if same and i == j else block.ravel()
 
 
-def bin_cosines(cosines: np.ndarray, span: tuple[float, float]) -> np.ndarray:
-    """Return the bins that cosines fall into; those beyond the span fall into the outer ones."""
-    places = (cosines - span[0]) * (BINS / (span[1] - span[0]))
-    return np.clip(places, 0, BINS - 1, out=places).astype(np.intp)
+def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
+    """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
+    return half_samples(_auc_of_rows(vectors, labels, classes), len(labels))
+
+
+def estimate_auc_change(
+    after: np.ndarray, before: np.ndarray, labels: np.ndarray, classes: int
+) -> Estimate:
+    """Estimate by how much the AUC of other vectors of the same texts is larger."""
+    new, old = (_auc_of_rows(vectors, labels, classes) for vectors in (after, before))
+    return half_samples(lambda rows: new(rows) - old(rows), len(labels), lowest=-1.0)
+
+
+def _auc_of_rows(
+    vectors: np.ndarray, labels: np.ndarray, classes: int
+) -> Callable[[np.ndarray], float]:
+    """Return what maps rows to the AUC of these texts; the bins are those of all texts."""
+    span = find_span(unit_rows(vectors))
+    return lambda rows: count_pairs(vectors[rows], labels[rows], classes, span).auc()
+
+
+def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
+    """Estimate mean and deviation of the cosines within each class and between classes.
+
+    Returns:
+        Columns `pairs` (one of `kinds`: the classes' names, last that of pairs between classes),
+        `mean` and `standard deviation`: estimates with intervals over texts.
+    """
+    units = unit_rows(vectors)
+    span, columns = find_span(units), ("mean", "standard deviation")
+
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
+        values = (counts.means(), counts.deviations())
+        return {
+            f"{column} {kind}": value
+            for column, own in zip(columns, values, strict=True)
+            for kind, value in zip(kinds, own, strict=True)
+        }
+
+    found = half_sample_all(measure, len(labels), lowest={f"mean {kind}": -1.0 for kind in kinds})
+    estimates = {column: [found[f"{column} {kind}"] for kind in kinds] for column in columns}
+    return pd.DataFrame({"pairs": list(kinds), **estimates})
+
+
+def mean_cosine(vectors: np.ndarray) -> float:
+    """Return the mean cosine of all pairs of different texts, from sums over texts alone."""
+    return float(share_of_dimensions(vectors).sum()) if len(vectors) > 1 else float("nan")
+
+
+def share_of_dimensions(vectors: np.ndarray) -> np.ndarray:
+    """Return the (d,) parts of the mean cosine that each dimension contributes; they sum to it."""
+    units = unit_rows(vectors)
+    n = len(units)
+    return np.asarray((units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1)))
+
+
+def describe_dimensions(vectors: np.ndarray) -> dict[str, float]:
+    """Return the mean cosine, and how much of it a few dimensions make up."""
+    shares = np.sort(share_of_dimensions(vectors))[::-1]
+    whole = shares.sum()
+    return {
+        "mean cosine": whole,
+        "largest dimension": shares[0] / whole,
+        "largest three": shares[:3].sum() / whole,
+        "dimensions for half of it": int((shares.cumsum() < whole / 2).sum() + 1),
+    }
+
+
+def estimate_mean_cosine(vectors: np.ndarray) -> Estimate:
+    """Estimate the mean cosine of all pairs of different texts, with an interval over texts."""
+    return half_samples(lambda rows: mean_cosine(vectors[rows]), len(vectors), lowest=-1.0)
+
+
+def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, int]) -> Estimate:
+    """Estimate the mean cosine within one class minus that within another."""
+
+    def gap(rows: np.ndarray) -> float:
+        one, other = (mean_cosine(vectors[rows][labels[rows] == number]) for number in pair)
+        return one - other
+
+    return half_samples(gap, len(labels), lowest=-1.0)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sentigeo.analysis.cosines import unit_rows
 from sentigeo.errors import UserError
 from sentigeo.progress import track
-from sentigeo.stats import mean_over_runs
+from sentigeo.stats import list_estimates, mean_over_runs
 
 INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
 METHODS = ("nearest text", "nearest class mean", "logistic regression")
@@ -16,17 +16,7 @@ METHODS = ("nearest text", "nearest class mean", "logistic regression")
 def classify_by_cosine(
     shots: np.ndarray, labels: np.ndarray, vectors: np.ndarray, method: str
 ) -> np.ndarray:
-    """Classify vectors with the help of a few labelled ones.
-
-    Args:
-        shots: (s, d) labelled vectors.
-        labels: (s,) their classes.
-        vectors: (n, d) vectors to classify.
-        method: One of `METHODS`; the first two go by the largest cosine.
-
-    Returns:
-        (n,) classes.
-    """
+    """Classify (n, d) vectors by a few (s, d) labelled ones, with one of `METHODS`."""
     return _classify(unit_rows(shots), labels, unit_rows(vectors), method)
 
 
@@ -34,35 +24,24 @@ def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
     rng, rows = np.random.default_rng(seed), []
     for number in np.unique(labels):
-        own = rng.permutation(np.flatnonzero(labels == number))
-        if len(own) < count:
-            raise UserError(f"{count} shots are not possible: a class has only {len(own)} texts.")
-        rows.append(own[:count])
+        members = rng.permutation(np.flatnonzero(labels == number))
+        if len(members) < count:
+            raise UserError(
+                f"{count} shots are not possible: a class has only {len(members)} texts."
+            )
+        rows.append(members[:count])
     return np.concatenate(rows)
 
 
 def few_shot_hits(
-    train: np.ndarray,
-    known: np.ndarray,
-    test: np.ndarray,
-    truth: np.ndarray,
-    *,
-    counts: list[int],
-    draws: int,
-) -> dict[tuple[str, int], np.ndarray]:
-    """Classify test texts with few labelled ones, drawn many times.
-
-    Args:
-        train: (m, d) vectors to draw from.
-        known: (m,) their classes.
-        test: (n, d) vectors to classify.
-        truth: (n,) their classes.
-        counts: Shots of each class.
-        draws: How often they are drawn.
+    train: np.ndarray, known: np.ndarray, test: np.ndarray, truth: np.ndarray,
+    *, counts: list[int], draws: int,
+) -> dict[tuple[str, int], np.ndarray]:  # fmt: skip
+    """Classify n test texts with so many labelled ones of each class, drawn many times.
 
     Returns:
-        (draws, n) hits by method and shots, weighted by `balance_hits`: their mean is the balanced
-        accuracy.
+        (draws, n) hits by method and count of shots, weighted by `balance_hits`: their mean is the
+        balanced accuracy.
     """
     hits: dict[tuple[str, int], list[np.ndarray]] = {}
     units, new = unit_rows(train), unit_rows(test)
@@ -72,7 +51,7 @@ def few_shot_hits(
             for method in METHODS:
                 found = _classify(units[rows], known[rows], new, method)
                 hits.setdefault((method, count), []).append(found == truth)
-    return {key: balance_hits(np.stack(own), truth) for key, own in hits.items()}
+    return {key: balance_hits(np.stack(found), truth) for key, found in hits.items()}
 
 
 def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -82,29 +61,23 @@ def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
-    """Summarise few-shot results.
-
-    Args:
-        hits: (draws, n) weighted hits by method and shots.
-        resamples: Bootstrap resamples.
+    """Summarise (draws, n) weighted hits by method and shots.
 
     Returns:
-        Columns `method`, `shots`, `value`, `low`, `high` (interval over draws and texts), `n`, and
-        `bottom`, `top`: the range of 95% of the draws.
+        Columns `method`, `shots`, `estimate` (interval over draws and texts), and `bottom`, `top`:
+        the range of 95% of the draws.
     """
-    rows = []
-    for (method, shots), own in hits.items():
-        bottom, top = np.quantile(own.mean(axis=1), [0.025, 0.975])
-        estimate = vars(mean_over_runs(own, resamples))
-        rows.append({"method": method, "shots": shots, **estimate, "bottom": bottom, "top": top})
-    return pd.DataFrame(rows)
+    means = {key: mean_over_runs(found, resamples) for key, found in hits.items()}
+    ranges = [np.quantile(found.mean(axis=1), [0.025, 0.975]) for found in hits.values()]
+    bottom, top = zip(*ranges, strict=True)
+    return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
 
 
 def nearest_rows(
     query: np.ndarray, vectors: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the vectors nearest to one by cosine, nearest first, and their cosines."""
-    cosines = unit_rows(vectors) @ unit_rows(query[None])[0]
+    cosines = unit_rows(vectors) @ unit_rows(query[np.newaxis])[0]
     rows = np.argsort(-cosines, kind="stable")[:count]
     return rows, cosines[rows]
 
@@ -112,9 +85,8 @@ def nearest_rows(
 def _classify(shots: np.ndarray, labels: np.ndarray, new: np.ndarray, method: str) -> np.ndarray:
     """Classify vectors of length 1; see `classify_by_cosine`."""
     if method == "logistic regression":
-        return np.asarray(
-            LogisticRegression(C=INVERSE_PENALTY, max_iter=500).fit(shots, labels).predict(new)
-        )
+        regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=500)
+        return np.asarray(regression.fit(shots, labels).predict(new))
     if method == "nearest class mean":
         classes = np.unique(labels)
         shots = unit_rows(np.stack([shots[labels == number].mean(axis=0) for number in classes]))

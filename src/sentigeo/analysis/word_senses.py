@@ -11,10 +11,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import silhouette_samples
 
 from sentigeo.analysis.cosines import unit_rows
-from sentigeo.attention.attention import tokenize
 from sentigeo.encoder.encoder import Encoder
+from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
-from sentigeo.stats import half_samples
+from sentigeo.stats import half_samples, list_estimates
 
 BATCH = 64  # sentences
 
@@ -26,12 +26,8 @@ def word_vectors(
     """Return the vectors of a word in each of n sentences, and those of its context.
 
     A word that the tokenizer cuts into pieces has the mean of their vectors; its context, the mean
-    of all other tokens but special ones. Both are (layers + 1, n, d).
-
-    Args:
-        texts: n sentences.
-        words: n words, the first of which in its sentence counts.
-        encoder: The encoder.
+    of all other tokens but special ones. Both are (layers + 1, n, d). Of a word that stands in its
+    sentence twice the first counts.
     """
     spans = [find_word(text, word) for text, word in zip(texts, words, strict=True)]
     found = []
@@ -41,13 +37,13 @@ def word_vectors(
         inside, outside = np.zeros((2, *batch["input_ids"].shape), bool)
         for row, tokens in enumerate(places):
             pieces = pieces_of(tokens, spans[start + row])
+            if not pieces.any():
+                place = start + row
+                raise UserError(
+                    f"'{words[place]}' stands beyond what the encoder reads of text {place + 1}."
+                )
             inside[row, : len(tokens)] = pieces
             outside[row, : len(tokens)] = ~tokens["special"] & ~pieces
-        if not inside.any(axis=1).all():
-            place = start + int(inside.any(axis=1).argmin())
-            raise UserError(
-                f"'{words[place]}' stands beyond what the encoder reads of text {place + 1}."
-            )
         found.append([_mean_of_tokens(states, chosen) for chosen in (inside, outside)])
     own, context = (torch.cat(parts, dim=1).numpy() for parts in zip(*found, strict=True))
     return own, context
@@ -67,7 +63,13 @@ def pieces_of(places: pd.DataFrame, span: tuple[int, int]) -> pd.Series:
     return overlaps & (places["end"] > places["begin"])  # special tokens are empty
 
 
-def nearest_other_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:
+def _mean_of_tokens(states: torch.Tensor, tokens: np.ndarray) -> torch.Tensor:
+    """Return the (layers + 1, n, d) means of (layers + 1, n, w, d) states over chosen tokens."""
+    weights = torch.from_numpy(tokens).to(states.dtype)
+    return torch.einsum("lnwd,nw->lnd", states, weights) / weights.sum(dim=1).clamp(min=1)[:, None]
+
+
+def nearest_has_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:
     """Return (n,) truth values: whether the nearest other vector by cosine has the same sense."""
     units = unit_rows(vectors)
     cosines = units @ units.T
@@ -80,11 +82,11 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         vectors: (layers + 1, n, d) vectors of the words.
-        table: Columns `word`, `sense`; a row a sentence.
+        table: Columns `word`, `sense`; one row per sentence.
 
     Returns:
         Columns `word`, `layer`, `row`, `hit` (the nearest other use has the same sense) and
-        `silhouette`; a row a sentence and layer.
+        `silhouette`; one row per sentence and layer.
     """
     parts = []
     for word, rows in table.groupby("word", sort=False).indices.items():
@@ -92,7 +94,7 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
         if len(set(senses)) < 2:
             raise UserError(f"All sentences of '{word}' have one sense; two are needed.")
         for layer, states in enumerate(vectors[:, rows]):
-            hit = nearest_other_sense(states, senses)
+            hit = nearest_has_sense(states, senses)
             width = silhouette_samples(unit_rows(states), senses)
             facts = {"word": word, "layer": layer, "row": rows, "hit": hit, "silhouette": width}
             parts.append(pd.DataFrame(facts))
@@ -100,31 +102,43 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared_word_hits(table: pd.DataFrame) -> np.ndarray:
-    """Tell which sentences' nearest other one has the same sense, by TF-IDF of their other words.
+    """Tell which of n sentences' nearest other one has the same sense, by TF-IDF of other words.
 
-    Sentences that share words with none count as wrong.
-
-    Args:
-        table: Columns `word`, `sense`, `text`.
-
-    Returns:
-        (n,) truth values.
+    Sentences (columns `word`, `sense`, `text`) that share words with none count as wrong.
     """
     hits = np.zeros(len(table), bool)
     for word, rows in table.groupby("word", sort=False).indices.items():
         counter = TfidfVectorizer(stop_words=[str(word)])
         context = counter.fit_transform(table["text"].to_numpy()[rows]).toarray()
         shares = (context @ context.T > 0).sum(axis=1) > 1
-        hits[rows] = shares & nearest_other_sense(context, table["sense"].to_numpy()[rows])
+        hits[rows] = shares & nearest_has_sense(context, table["sense"].to_numpy()[rows])
     return hits
+
+
+def compare_controls(
+    study: pd.DataFrame, context: pd.DataFrame, table: pd.DataFrame
+) -> pd.DataFrame:
+    """Put what gives a sense away beside the word's last vector, sentence by sentence.
+
+    Returns:
+        The last layer of what `study_senses` found for the words, with `sense` and the hits of the
+        `embeddings` (layer 0), of the `context` in the last layer and of `shared words`.
+    """
+    last = study["layer"].max()
+    found = study[study["layer"] == last].set_index("row").sort_index()
+    found["sense"] = table["sense"].to_numpy()[found.index]
+    found["embeddings"] = study[study["layer"] == 0].set_index("row")["hit"]
+    found["context"] = context[context["layer"] == last].set_index("row")["hit"]
+    found["shared words"] = shared_word_hits(table)[found.index]
+    return found
 
 
 def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
     """Return mean cosines in every layer, of a word with itself and with other words.
 
     Returns:
-        Columns `layer`, `name` (`same sense`, `other sense`, `other word`), `value`, `low`, `high`
-        (interval over sentences), `n`.
+        Columns `layer`, `name` (`same sense`, `other sense`, `other word`) and `estimate`, with
+        intervals over sentences.
     """
     word, sense = table["word"].to_numpy(), table["sense"].to_numpy()
     same_word = word[:, None] == word
@@ -134,24 +148,18 @@ def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
         "other sense": same_word & ~same_sense,
         "other word": ~same_word,
     }
-    rows = []
+    found = {}
     for layer, states in enumerate(vectors):
         units = unit_rows(states)
         cosines = units @ units.T
         for name, pairs in kinds.items():
-            found = half_samples(partial(_mean_of, cosines, pairs), len(table), lowest=-1.0)
-            rows.append({"layer": layer, "name": name, **vars(found)})
-    return pd.DataFrame(rows)
+            mean = partial(_mean_of_pairs, cosines, pairs)
+            found[layer, name] = half_samples(mean, len(table), lowest=-1.0)
+    return list_estimates(found, "layer", "name")
 
 
-def _mean_of_tokens(states: torch.Tensor, tokens: np.ndarray) -> torch.Tensor:
-    """Return the (layers + 1, n, d) means of (layers + 1, n, w, d) states over chosen tokens."""
-    weights = torch.from_numpy(tokens).to(states.dtype)
-    return torch.einsum("lnwd,nw->lnd", states, weights) / weights.sum(dim=1).clamp(min=1)[:, None]
-
-
-def _mean_of(cosines: np.ndarray, pairs: np.ndarray, rows: np.ndarray) -> float:
+def _mean_of_pairs(cosines: np.ndarray, pairs: np.ndarray, rows: np.ndarray) -> float:
     """Return the mean cosine of those pairs whose two sentences are among some rows."""
     chosen = np.ix_(rows, rows)
-    own = cosines[chosen][pairs[chosen]]
-    return float(own.mean()) if len(own) else float("nan")
+    kept = cosines[chosen][pairs[chosen]]
+    return float(kept.mean()) if len(kept) else float("nan")

@@ -1,51 +1,38 @@
-"""Does a head look at certain words more than at others that could stand in their place?"""
+"""Does a head attend to certain words more than to others that could stand in their place?"""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sentigeo.attention.attention import Attention
 
+Pair = tuple[np.ndarray, np.ndarray]
+
 
 @dataclass(frozen=True)
-class Looks:
-    """How much heads look at certain words, and at others that could stand in their place.
+class Lookups:
+    """Attention to certain words, and to others that could stand in their place."""
 
-    Attributes:
-        observed: (n, layers, heads) weights.
-        others: n times (layers, heads, k).
-    """
-
-    observed: np.ndarray
-    others: list[np.ndarray]
+    observed: np.ndarray  # (n, layers, heads)
+    others: list[np.ndarray]  # n times (layers, heads, k)
 
     def differences(self) -> np.ndarray:
         """Return the (n, layers, heads) differences to the mean of the others."""
-        return np.array([own - others.mean(axis=-1) for own, others in self.pairs()])
-
-    def pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield observed weights and those of the others, text by text."""
-        return zip(self.observed, self.others, strict=True)
+        both = zip(self.observed, self.others, strict=True)
+        return np.array([observed - others.mean(axis=-1) for observed, others in both])
 
 
 @dataclass(frozen=True)
-class Sources:
-    """How much words of two sorts look at a word some distance after them, one pair a text.
+class StratifiedLookups:
+    """Attention from words of two sorts to a word some distance after them, one pair per text."""
 
-    Attributes:
-        weights: (n, layers, heads).
-        distances: (n,) words between the two, and one.
-        marked: (n,) true for the sort in question.
-    """
-
-    weights: np.ndarray
-    distances: np.ndarray
-    marked: np.ndarray
+    weights: np.ndarray  # (n, layers, heads)
+    distances: np.ndarray  # (n,) words between the two, and one
+    marked: np.ndarray  # (n,) true for the sort in question
 
 
 @dataclass(frozen=True)
-class LookTest:
+class LookupTest:
     """What became of a comparison for every head.
 
     Attributes:
@@ -58,17 +45,17 @@ class LookTest:
     p_values: np.ndarray
 
 
-def look_as_far(attention: Attention, source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much one word looks at another, and how much others do at the same distance.
+def collect_lookups(found: list[Pair], shape: tuple[int, int]) -> Lookups:
+    """Join (layers, heads) lookups and their others; those without others are left out."""
+    usable = [(observed, others) for observed, others in found if others.shape[-1]]
+    observed = np.array([own for own, _ in usable]).reshape(-1, *shape)
+    return Lookups(observed, [others for _, others in usable])
 
-    Args:
-        attention: The attention of a text.
-        source: The word that looks.
-        target: The word that it looks at.
 
-    Returns:
-        (layers, heads) weights, and (layers, heads, k) weights between all other pairs of words
-        that stand as far apart, in the same order.
+def lookup_at_distance(attention: Attention, source: int, target: int) -> Pair:
+    """Return the (layers, heads) attention from one word to another, and that of other pairs.
+
+    The (layers, heads, k) others are all pairs of words as far apart, in the same order.
     """
     words = plain_words(attention)
     starts = words[np.isin(words + target - source, words) & (words != source)]
@@ -76,8 +63,8 @@ def look_as_far(attention: Attention, source: int, target: int) -> tuple[np.ndar
     return attention.weights[:, :, source, target], others
 
 
-def look_from_first(attention: Attention, target: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much the first token looks at a word, and how much at the other words."""
+def lookup_from_first(attention: Attention, target: int) -> Pair:
+    """Return the attention from the first token to a word, and to the other words."""
     words = plain_words(attention)
     return attention.weights[:, :, 0, target], attention.weights[:, :, 0, words[words != target]]
 
@@ -87,49 +74,43 @@ def plain_words(attention: Attention) -> np.ndarray:
     return np.flatnonzero(~attention.signs & ~attention.special)
 
 
-def compare_words(looks: Looks, shuffles: int) -> LookTest:
-    """Test whether heads look at some words more than at others that could stand in their place.
+def compare_targets(lookups: Lookups, shuffles: int) -> LookupTest:
+    """Test whether heads attend to some words more than to others that could stand there.
 
     In every text the word is drawn at random from itself and the others, as if it did not matter.
     """
-    if not len(looks.observed):
-        return _nothing(looks.observed.shape[1:])
+    if not len(lookups.observed):
+        return _nothing(lookups.observed.shape[1:])
     rng = np.random.default_rng(0)
-    drawn = np.zeros((shuffles, *looks.observed.shape[1:]))
-    for observed, others in looks.pairs():
+    drawn = np.zeros((shuffles, *lookups.observed.shape[1:]))
+    for observed, others in zip(lookups.observed, lookups.others, strict=True):
         every = np.concatenate([observed[..., None], others], axis=-1)
         drawn += np.moveaxis(every[:, :, rng.integers(every.shape[-1], size=shuffles)], -1, 0)
-    p_values = _correct(looks.observed.mean(axis=0), drawn / len(looks.others))
-    return LookTest(looks.differences().mean(axis=0), p_values)
+    p_values = _correct(lookups.observed.mean(axis=0), drawn / len(lookups.others))
+    return LookupTest(lookups.differences().mean(axis=0), p_values)
 
 
-def compare_sources(sources: Sources, shuffles: int) -> LookTest:
-    """Test whether marked words look more at words after them than others as far away do.
+def compare_starts(lookups: StratifiedLookups, shuffles: int) -> LookupTest:
+    """Test whether marked words attend more to words after them than others as far away do.
 
     Marks are shuffled among pairs of the same distance; distances with one sort only are left out.
     """
-    usable = [
-        rows
-        for distance in np.unique(sources.distances)
-        if 0 < sources.marked[rows := np.flatnonzero(sources.distances == distance)].mean() < 1
-    ]
-    if not usable:
-        return _nothing(sources.weights.shape[1:])
-    rng = np.random.default_rng(0)
-    gain = _difference(sources, usable, [sources.marked[rows] for rows in usable])
-    shuffled = [
-        _difference(sources, usable, [rng.permutation(sources.marked[rows]) for rows in usable])
-        for _ in range(shuffles)
-    ]
-    return LookTest(gain, _correct(gain, np.stack(shuffled)))
+    strata = [np.flatnonzero(lookups.distances == d) for d in np.unique(lookups.distances)]
+    strata = [rows for rows in strata if 0 < lookups.marked[rows].mean() < 1]
+    if not strata:
+        return _nothing(lookups.weights.shape[1:])
+    rng, marks = np.random.default_rng(0), [lookups.marked[rows] for rows in strata]
+    weights = [lookups.weights[rows] for rows in strata]
+    gain = _difference(weights, marks)
+    shuffled = [_difference(weights, [rng.permutation(m) for m in marks]) for _ in range(shuffles)]
+    return LookupTest(gain, _correct(gain, np.stack(shuffled)))
 
 
-def _difference(sources: Sources, strata: list[np.ndarray], marks: list[np.ndarray]) -> np.ndarray:
+def _difference(weights: list[np.ndarray], marks: list[np.ndarray]) -> np.ndarray:
     """Return the (layers, heads) difference of marked and other pairs, mean over marked ones."""
-    total = np.zeros(sources.weights.shape[1:])
-    for rows, marked in zip(strata, marks, strict=True):
-        own = sources.weights[rows]
-        total += marked.sum() * (own[marked].mean(axis=0) - own[~marked].mean(axis=0))
+    total = np.zeros(weights[0].shape[1:])
+    for stratum, marked in zip(weights, marks, strict=True):
+        total += marked.sum() * (stratum[marked].mean(axis=0) - stratum[~marked].mean(axis=0))
     return np.asarray(total / sum(marked.sum() for marked in marks))
 
 
@@ -141,5 +122,5 @@ def _correct(found: np.ndarray, shuffled: np.ndarray) -> np.ndarray:
     return np.asarray((1 + (largest[:, None, None] >= reached).sum(axis=0)) / (1 + len(shuffled)))
 
 
-def _nothing(shape: tuple[int, ...]) -> LookTest:
-    return LookTest(np.full(shape, np.nan), np.ones(shape))
+def _nothing(shape: tuple[int, ...]) -> LookupTest:
+    return LookupTest(np.full(shape, np.nan), np.ones(shape))

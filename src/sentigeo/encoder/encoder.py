@@ -92,15 +92,7 @@ class Encoder:
 
 
 def load_encoder(source: str, revision: str | None = None) -> Encoder:
-    """Load an encoder in float32.
-
-    Args:
-        source: `packaged`, the path of a model folder, or a hub id.
-        revision: Commit, branch or tag of a hub model.
-
-    Raises:
-        UserError: The model is missing, damaged, not an encoder, or the hub cannot be reached.
-    """
+    """Load an encoder in float32: `packaged`, a folder, or a hub id at a revision."""
     location, name = find_encoder(source)
     hush_transformers()
     try:
@@ -205,8 +197,8 @@ def load_with_head(
 
     Args:
         kind: The class of `transformers` that knows the task, such as `AutoModelForMaskedLM`.
-        source: `packaged`, the path of a model folder, or a hub id.
-        revision: Commit, branch or tag of a hub model.
+        source: As for `load_encoder`.
+        revision: As for `load_encoder`.
         seed: Draws the weights that the checkpoint does not hold.
         **settings: Of the configuration.
 

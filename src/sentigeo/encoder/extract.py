@@ -110,9 +110,12 @@ def _compute_missing(
     encoder.model.to(device)
     run = _batch_runner(source, encoder, kinds, keep, device)
     batches = [batch for shard in missing for batch in shard.batches]
-    with _run_batches(run, batches, device) as computed:
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    with one_thread(device):  # each core takes batches of its own, which wastes less than sharing
+        computed = run_in_threads(run, batches, threads)
         for shard in track(missing, "reading", work, unit="tokens"):
             _store_shard(store, shard, list(islice(computed, len(shard.batches))))
+        next(computed, None)  # so that joblib knows that nothing was left
     accelerator.wait_for_everyone()
 
 
@@ -146,17 +149,13 @@ def _batch_runner(
 
 
 @contextmanager
-def _run_batches(
-    run: Callable[[np.ndarray], Batch], batches: list[np.ndarray], device: torch.device
-) -> Iterator[Iterator[Batch]]:
-    """Hand out what batches give, one after the other.
-
-    On a CPU each core takes batches of its own, which wastes less than sharing one.
-    """
+def one_thread(device: torch.device) -> Iterator[None]:
+    """Let torch use one thread, if it works on a CPU."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    if device.type == "cpu":
+        torch.set_num_threads(1)
     try:
-        yield run_in_threads(run, batches, threads if device.type == "cpu" else 1)
+        yield
     finally:
         torch.set_num_threads(threads)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from sentigeo.errors import UserError
 from sentigeo.text import repair
@@ -52,13 +53,7 @@ def encode_texts(
     """Tokenize texts once, each cut to a budget.
 
     A review's verdict tends to stand at its end, so `first+last` keeps the first quarter of the
-    budget and fills the rest from the end of the text.
-
-    Args:
-        texts: n texts.
-        tokenizer: A fast tokenizer.
-        max_length: Token budget of a text, special tokens included.
-        truncation: What to keep of a text beyond its budget.
+    budget, special tokens included, and fills the rest from the end of the text.
     """
     before, after, room = _frame(tokenizer, max_length, "max_length")
     first = int(room * FIRST_SHARE) if truncation == "first+last" else room
@@ -76,14 +71,10 @@ def window_texts(
 ) -> tuple[TokenIds, np.ndarray]:
     """Tokenize texts once, each cut into overlapping windows that together hold all of it.
 
-    Args:
-        texts: n texts.
-        tokenizer: A fast tokenizer.
-        window: Most tokens of a window, its own special tokens included.
-        overlap: Tokens that a window shares with the one before.
+    A window has its own special tokens and shares `overlap` tokens with the one before.
 
     Returns:
-        The token ids of all windows, a row each, and the (windows,) text each belongs to.
+        The token ids of all windows, one row each, and the (windows,) text each belongs to.
     """
     before, after, room = _frame(tokenizer, window, "window")
     if not 0 <= overlap < room:
@@ -112,6 +103,27 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
         )  # fmt: skip
         lengths += [len(ids) for ids in encoded["input_ids"]]
     return np.array(lengths, dtype=np.int32)
+
+
+def tokenize(texts: list[str], encoder: Any) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+    """Cut texts into tokens that know where in their text they stand.
+
+    Returns:
+        A batch of tensors for the encoder, padded on the right; and of each text, without padding,
+        columns `token`, `begin`, `end` (its place in the text) and `special`.
+    """
+    batch = encoder.tokenizer(
+        texts, padding=True, padding_side="right", truncation=True, max_length=encoder.max_length,
+        return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt",
+    )  # fmt: skip
+    offsets, special = batch.pop("offset_mapping").numpy(), batch.pop("special_tokens_mask").numpy()
+    places = []
+    for row, width in enumerate(batch["attention_mask"].sum(dim=1).tolist()):
+        tokens = encoder.tokenizer.convert_ids_to_tokens(batch["input_ids"][row, :width])
+        begin, end = offsets[row, :width].T
+        facts = {"token": tokens, "begin": begin, "end": end}
+        places.append(pd.DataFrame(facts | {"special": special[row, :width] > 0}))
+    return batch, places
 
 
 def token_batches(

@@ -35,12 +35,7 @@ class Vectors:
     below: "Vectors | None" = None
 
     def matrix(self, layer: int | Sequence[int] = -1, pooling: Pooling = "cls") -> np.ndarray:
-        """Return the (n, d) vectors of a layer, or the mean of several layers.
-
-        Args:
-            layer: Layers are counted from 0, the embeddings; -1 is the last.
-            pooling: The first token, the mean or the maximum over tokens.
-        """
+        """Return the (n, d) vectors of a layer, -1 the last, or the mean of several layers."""
         if not isinstance(layer, int | np.integer):
             found = [self.matrix(one, pooling) for one in layer]
             return np.asarray(np.mean(found, axis=0, dtype=np.float32))
@@ -62,13 +57,10 @@ class Vectors:
 
     def describe(self, root: Path) -> dict[str, Any]:
         """Return all of this as JSON values; shards relative to the cache folder `root`."""
-        return {
-            "texts": self.texts,
-            "layers": self.layers,
-            "kinds": [list(kind) for kind in self.kinds],
-            "shards": [str(shard.relative_to(root)) for shard in self.shards],
-            "below": self.below and self.below.describe(root),
-        }
+        shards = [str(shard.relative_to(root)) for shard in self.shards]
+        kinds, below = [list(kind) for kind in self.kinds], self.below and self.below.describe(root)
+        facts = {"texts": self.texts, "layers": self.layers, "kinds": kinds}
+        return facts | {"shards": shards, "below": below}
 
 
 def open_vectors(facts: dict[str, Any], root: Path) -> Vectors:
@@ -76,13 +68,9 @@ def open_vectors(facts: dict[str, Any], root: Path) -> Vectors:
     shards = tuple(root / name for name in facts["shards"])
     if not all(shard.is_dir() and is_whole(shard) for shard in shards):
         raise UserError("The cached vectors are missing or damaged: run 'make report' again.")
-    return Vectors(
-        texts=facts["texts"],
-        layers=facts["layers"],
-        kinds=tuple((layer, pooling) for layer, pooling in facts["kinds"]),
-        shards=shards,
-        below=open_vectors(facts["below"], root) if facts["below"] else None,
-    )
+    kinds = tuple((layer, pooling) for layer, pooling in facts["kinds"])
+    below = open_vectors(facts["below"], root) if facts["below"] else None
+    return Vectors(facts["texts"], facts["layers"], kinds, shards, below)
 
 
 def resolve_layer(layer: int, layers: int) -> int:

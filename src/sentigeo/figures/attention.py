@@ -1,137 +1,104 @@
-"""Figures of attention: an analysis in, a Figure out."""
+"""Figures of attention."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
-from sentigeo.attention.attention import Attention
-from sentigeo.figures.style import PAGE_WIDTH, PALETTE
+from sentigeo.figures import style
+from sentigeo.figures.style import PALETTE, new_figure, new_grid, stage
+
+if TYPE_CHECKING:
+    from sentigeo.attention.attention import Attention
 
 COLUMNS = 4  # heads in a row
 
 
-def plot_layer(attention: Attention, layer: int) -> Figure:
-    """Show what every head of a layer looks at in one text, as small heat maps.
-
-    Args:
-        attention: The attention of the text.
-        layer: The layer, counted from 0.
-    """
+def plot_layer(attention: "Attention", layer: int) -> Figure:
+    """Show the attention of every head of a layer, counted from 0, in one text."""
     maps = attention.weights[layer]
     rows = -(-len(maps) // COLUMNS)
-    figure = Figure(figsize=(PAGE_WIDTH, 2.0 * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, COLUMNS, squeeze=False, sharex=True, sharey=True).ravel()
-    places = range(len(attention.words))
-    for head, axis in enumerate(axes):
-        if head >= len(maps):
-            axis.set_visible(False)
-            continue
-        axis.imshow(maps[head], cmap="Blues", vmin=0, vmax=1)
-        axis.set_title(f"head {head + 1}", fontsize=9)
-        axis.set_xticks(places, attention.words, rotation=90, fontsize=6)
-        axis.set_yticks(places, attention.words, fontsize=6)
-        axis.tick_params(pad=0)
-        axis.grid(visible=False)
+    figure, axes = new_grid(2.0 * rows + 0.4, rows, COLUMNS, sharex=True, sharey=True)
+    for head, axis in enumerate(axes.ravel()):
+        axis.set_visible(head < len(maps))
+        if head < len(maps):
+            style.draw_heat_map(axis, maps[head], attention.words, attention.words)
+            axis.set_title(f"head {head + 1}", fontsize=9)
+            axis.tick_params(pad=0, labelsize=6)
+            axis.tick_params(axis="x", rotation=90)
     return figure
 
 
-def plot_head(versions: dict[str, Attention], layer: int, head: int) -> Figure:
-    """Show what one head looks at in a text, before and after, with the words.
-
-    Args:
-        versions: Attention by title, of the same text.
-        layer: The layer, counted from 0.
-        head: The head, counted from 0.
-    """
-    figure = Figure(figsize=(PAGE_WIDTH, PAGE_WIDTH / len(versions) + 0.4), layout="constrained")
-    axes = figure.subplots(1, len(versions), squeeze=False)[0]
-    for axis, (title, attention) in zip(axes, versions.items(), strict=True):
-        image = axis.imshow(attention.weights[layer, head], cmap="Blues", vmin=0, vmax=1)
-        places = range(len(attention.words))
-        axis.set_xticks(places, attention.words, rotation=90, fontsize=7)
-        axis.set_yticks(places, attention.words, fontsize=7)
-        axis.set_title(title)
-        axis.grid(visible=False)
-    axes[0].set_ylabel("looks ...")
-    axes[0].set_xlabel("... at")
+def plot_head(versions: "Mapping[str, Attention]", layer: int, head: int) -> Figure:
+    """Show the attention of one head to the words of a text, by stage; both counted from 0."""
+    figure, axes = new_figure(style.PAGE_WIDTH / len(versions) + 0.4, columns=len(versions))
+    for axis, (title, own) in zip(axes, versions.items(), strict=True):
+        image = style.draw_heat_map(axis, own.weights[layer, head], own.words, own.words)
+        axis.tick_params(labelsize=7)
+        axis.tick_params(axis="x", rotation=90)
+        axis.set_title(stage(title))
+    axes[0].set(ylabel="from ...", xlabel="... to")
     figure.colorbar(image, ax=axes, shrink=0.6, label="attention")
     return figure
 
 
-def plot_habits(shares: np.ndarray, names: Sequence[str]) -> Figure:
-    """Name what each head looks at most, layer by head.
-
-    Args:
-        shares: (layers, heads, kinds) shares of attention.
-        names: What the kinds are called.
-    """
+def plot_head_targets(shares: np.ndarray, names: Sequence[str]) -> Figure:
+    """Name what each head attends to most, by (layers, heads, kinds) shares of attention."""
     main = shares.argmax(axis=-1)
-    figure = Figure(figsize=(PAGE_WIDTH, 0.9 + 0.42 * len(shares)), layout="constrained")
-    axis = figure.subplots()
+    figure, (axis,) = new_figure(0.9 + 0.42 * len(shares))
     colours = ListedColormap([*PALETTE[: len(names) - 1], "#BBBBBB"])
-    axis.imshow(main, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, alpha=0.75, aspect="auto")
+    _draw_heads(axis, main, colours, (-0.5, len(names) - 0.5), alpha=0.75)
     for (layer, head), kind in np.ndenumerate(main):
         axis.text(head, layer, f"{shares[layer, head, kind]:.2f}", ha="center", va="center", size=8)
     for kind in np.unique(main):
         axis.scatter([], [], s=60, marker="s", color=colours(int(kind)), label=names[kind])
-    figure.legend(loc="outside lower center", ncols=4, title="looks most at")
-    _label_grid(axis, main.shape)
+    figure.legend(loc="outside lower center", ncols=4, title="attends most to")
     return figure
 
 
-def plot_grid(values: dict[str, np.ndarray], label: str, marks: dict[str, np.ndarray]) -> Figure:
-    """Show a number for every head, layer by head, one panel a title.
-
-    Args:
-        values: (layers, heads) by title.
-        label: What the numbers are.
-        marks: (layers, heads) true where a head is marked with a dot, by title.
-    """
-    layers, _ = next(iter(values.values())).shape
-    figure = Figure(figsize=(PAGE_WIDTH, 1.1 + 0.3 * layers), layout="constrained")
-    axes = figure.subplots(1, len(values), squeeze=False)[0]
-    largest = max(float(np.abs(own).max()) for own in values.values())
-    signed = any(float(own.min()) < 0 for own in values.values())
-    colours, lowest = ("RdBu_r", -largest) if signed else ("Blues", 0.0)
+def plot_grid(
+    values: Mapping[str, np.ndarray], label: str, marks: Mapping[str, np.ndarray] | None = None
+) -> Figure:
+    """Show (layers, heads) numbers by title; heads are marked with a dot where marks are true."""
+    every = np.stack(list(values.values()))
+    figure, axes = new_figure(1.1 + 0.3 * every.shape[1], columns=len(values))
+    largest = float(np.abs(every).max())
+    colours, lowest = ("RdBu_r", -largest) if every.min() < 0 else ("Blues", 0.0)
     for axis, (title, own) in zip(axes, values.items(), strict=True):
-        image = axis.imshow(own, cmap=colours, vmin=lowest, vmax=largest, aspect="auto")
-        rows, columns = np.nonzero(marks.get(title, np.zeros_like(own)))
+        image = _draw_heads(axis, own, colours, (lowest, largest))
+        rows, columns = np.nonzero((marks or {}).get(title, np.zeros_like(own)))
         axis.scatter(columns, rows, s=18, color="black")
-        axis.set_title(title)
-        _label_grid(axis, own.shape)
+        axis.set_title(stage(title))
     figure.colorbar(image, ax=axes, label=label, shrink=0.9)
     return figure
 
 
-def plot_explanations(explained: dict[str, pd.DataFrame], measures: Sequence[str]) -> Figure:
-    """Colour the words of a text by how each measure rates them, one panel a title.
-
-    Args:
-        explained: Column `word` and the measures, by title; the same text.
-        measures: Columns to show.
-    """
-    words = next(iter(explained.values()))["word"]
+def plot_explanations(explained: Mapping[str, pd.DataFrame], measures: Sequence[str]) -> Figure:
+    """Colour each `word` of a text by columns of measures, one panel per title."""
     height = (0.5 + 0.3 * len(measures)) * len(explained) + 0.9
-    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
-    axes = figure.subplots(len(explained), 1, squeeze=False, sharex=True)[:, 0]
-    for axis, (title, frame) in zip(axes, explained.items(), strict=True):
+    figure, axes = new_grid(height, len(explained), 1, sharex=True)
+    for axis, (title, frame) in zip(axes[:, 0], explained.items(), strict=True):
         sizes = frame[list(measures)].to_numpy().T
         scaled = sizes / np.maximum(np.abs(sizes).max(axis=1, keepdims=True), 1e-12)
-        axis.imshow(scaled, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        axis.set_yticks(range(len(measures)), measures)
-        axis.set_title(title)
-        axis.grid(visible=False)
-    axes[-1].set_xticks(range(len(words)), words, rotation=60, ha="right")
+        style.draw_heat_map(axis, scaled, frame["word"].tolist(), measures, colours="RdBu_r",
+                      limits=(-1, 1), aspect="auto")  # fmt: skip
+        axis.set_title(stage(title))
+    axes[-1, 0].set_xticks(range(len(frame)), frame["word"], rotation=60, ha="right")
     return figure
 
 
-def _label_grid(axis: Axes, shape: tuple[int, ...]) -> None:
-    axis.set_xticks(range(shape[1]), [str(head + 1) for head in range(shape[1])])
-    axis.set_yticks(range(shape[0]), [str(layer + 1) for layer in range(shape[0])])
-    axis.set_xlabel("head")
-    axis.set_ylabel("layer")
-    axis.grid(visible=False)
+def _draw_heads(
+    axis: Axes, values: np.ndarray, colours: Any, limits: tuple[float, float], **look: Any
+) -> AxesImage:
+    """Draw (layers, heads) values, both counted from 1."""
+    down, across = ([str(place + 1) for place in range(count)] for count in values.shape)
+    image = style.draw_heat_map(
+        axis, values, across, down, colours=colours, limits=limits, aspect="auto", **look
+    )
+    axis.set(xlabel="head", ylabel="layer")
+    return image

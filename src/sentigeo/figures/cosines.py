@@ -1,88 +1,76 @@
-"""Figures of similarity and neighbours: an analysis in, a Figure out."""
+"""Figures of similarity and neighbours."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
-from sentigeo.analysis.cosines import BINS, PairCounts
-from sentigeo.figures.style import FEW, GREY, PAGE_WIDTH, PALETTE, error_bars, new_figure
+from sentigeo.figures import style
+from sentigeo.figures.style import GREY, LINES, draw_line, error_bars, new_figure, stage
+from sentigeo.stats import unfold
+
+if TYPE_CHECKING:
+    from sentigeo.analysis.cosines import PairCounts
+
+POINTS = 100  # of a distribution of cosines
 
 
 def plot_cosines(
     matrices: dict[str, np.ndarray], labels: np.ndarray, classes: Sequence[str]
 ) -> Figure:
-    """Show cosine matrices of a few texts as heat maps, ordered by class.
+    """Show (n, n) cosines by stage as heat maps; the (n,) labels of their texts are in order.
 
     They stand side by side, or one below the other if there are many classes.
-
-    Args:
-        matrices: (n, n) cosines by title.
-        labels: (n,) classes, in order.
-        classes: Names of the classes.
     """
-    many = len(np.unique(labels)) > FEW
+    present = np.unique(labels)
+    many = len(present) > style.FEW
     rows, columns = (len(matrices), 1) if many else (1, len(matrices))
-    height = rows * (PAGE_WIDTH / columns - (1.6 if many else 0.6))
-    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    borders = [float(place) + 1 for place in np.flatnonzero(np.diff(labels))]
-    middles = [np.flatnonzero(labels == number).mean() + 0.5 for number in np.unique(labels)]
-    for axis, (title, cosines) in zip(axes, matrices.items(), strict=True):
-        others = cosines[~np.eye(len(cosines), dtype=bool)]
-        low, high = np.quantile(others, [0.02, 0.98])
-        sns.heatmap(
-            cosines, ax=axis, cmap="viridis", vmin=low, vmax=high, square=True,
-            cbar_kws={"shrink": 0.7, "label": "cosine"}, xticklabels=False, yticklabels=False,
-        )  # fmt: skip
-        for border in borders:
+    figure, axes = style.new_grid(
+        rows * (style.PAGE_WIDTH / columns - (1.6 if many else 0.6)), rows, columns
+    )
+    middles = [np.flatnonzero(labels == number).mean() for number in present]
+    names = [classes[number] for number in present]
+    for axis, (title, cosines) in zip(axes.ravel(), matrices.items(), strict=True):
+        low, high = np.quantile(cosines[~np.eye(len(cosines), dtype=bool)], [0.02, 0.98])
+        image = style.draw_heat_map(axis, cosines, [], [], colours="viridis", limits=(low, high))
+        figure.colorbar(image, ax=axis, shrink=0.7, label="cosine")
+        for border in np.flatnonzero(np.diff(labels)) + 0.5:
             axis.axhline(border, color="white", lw=0.5 if many else 1.5)
             axis.axvline(border, color="white", lw=0.5 if many else 1.5)
-        names = [classes[number] for number in np.unique(labels)]
         axis.set_xticks(middles, names, rotation=90 if many else 0)
         axis.set_yticks(middles, names, rotation=0 if many else 90, va="center")
-        axis.set_title(title)
+        axis.set_title(stage(title))
     return figure
 
 
-def plot_pair_kinds(counts: dict[str, PairCounts]) -> Figure:
-    """Show how the cosines of pairs within a class and between classes are distributed.
-
-    Args:
-        counts: Counted cosines by title.
-    """
+def plot_pair_kinds(counts: "dict[str, PairCounts]") -> Figure:
+    """Show how the cosines of pairs within a class and between classes are distributed."""
     figure, axes = new_figure(2.9, columns=len(counts))
     for axis, (title, own) in zip(axes, counts.items(), strict=True):
-        for kind, number in (("within a class", 2), ("between classes", 3)):
-            bins = own.within.sum(axis=0) if number == 2 else own.between
-            coarse = bins.reshape(-1, BINS // 100).sum(axis=1)
-            places = np.linspace(*own.span, len(coarse), endpoint=False)
-            axis.plot(
-                places, coarse / max(coarse.sum(), 1), color=PALETTE[number], lw=1.8, label=kind
-            )
-        axis.set_title(title)
-        axis.set_xlabel("cosine")
+        kinds = {"within a class": own.within.sum(axis=0), "between classes": own.between}
+        for colour, (kind, bins) in zip(LINES, kinds.items(), strict=False):
+            coarse = bins.reshape(POINTS, -1).sum(axis=1)
+            places = np.linspace(*own.span, POINTS, endpoint=False)
+            axis.plot(places, coarse / max(coarse.sum(), 1), color=colour, lw=1.8, label=kind)
+        axis.set(title=stage(title), xlabel="cosine")
     axes[0].set_ylabel("share of pairs")
     axes[0].legend()
     return figure
 
 
 def plot_thresholds(curves: dict[str, pd.DataFrame]) -> Figure:
-    """Show precision against recall of taking pairs above a threshold for pairs of one class.
+    """Show `precision` against `recall` of taking pairs above a threshold for pairs of one class.
 
-    Args:
-        curves: Columns `precision`, `recall`, by name, of the same texts; a row a threshold, the
-            first of which all pairs pass.
+    One row per threshold; all pairs pass the first.
     """
     figure, (axis,) = new_figure(3.2)
-    for number, (name, curve) in enumerate(curves.items()):
+    for colour, (name, curve) in zip(LINES, curves.items(), strict=False):
         seen = curve[curve["recall"] > 0.01]
-        axis.plot(seen["recall"], seen["precision"], color=PALETTE[2 + number], lw=1.8, label=name)
+        axis.plot(seen["recall"], seen["precision"], color=colour, lw=1.8, label=stage(name))
         axis.axhline(curve["precision"].iloc[0], color=GREY, ls="--", lw=1)
-    axis.set_xlabel("recall: share of same-class pairs above the threshold")
-    axis.set_ylabel("precision")
+    axis.set(xlabel="recall: share of same-class pairs above the threshold", ylabel="precision")
     axis.legend()
     return figure
 
@@ -91,49 +79,37 @@ def plot_shots(curve: pd.DataFrame, chance: float) -> Figure:
     """Show accuracy over the number of labelled texts, with the range of draws as a band.
 
     Args:
-        curve: Columns `group`, `method`, `shots`, `value`, `bottom`, `top`.
+        curve: Columns `group`, `method`, `shots`, `estimate`, `bottom`, `top`.
         chance: What guessing gives.
     """
     groups = list(dict.fromkeys(curve["group"]))
     figure, axes = new_figure(3.2, columns=len(groups), share_y=True)
     for axis, group in zip(axes, groups, strict=True):
-        own = curve[curve["group"] == group]
-        for number, (method, rows) in enumerate(own.groupby("method", sort=False)):
-            colour = PALETTE[2 + number]
-            axis.plot(rows["shots"], rows["value"], "o-", ms=4, color=colour, label=method)
-            axis.fill_between(
-                rows["shots"], rows["bottom"], rows["top"], color=colour, alpha=0.15, lw=0
-            )
+        own = unfold(curve[curve["group"] == group])
+        for colour, (method, rows) in zip(LINES, own.groupby("method", sort=False), strict=False):
+            draw_line(axis, rows["shots"], rows["value"], colour, label=method)
+            style.draw_band(axis, rows["shots"], rows["bottom"], rows["top"], colour, 0.15)
         axis.axhline(chance, color=GREY, ls="--", lw=1)
+        shots = sorted(own["shots"].unique())
         axis.set_xscale("log", base=2)
-        axis.set_xticks(
-            sorted(own["shots"].unique()), [str(s) for s in sorted(own["shots"].unique())]
-        )
-        axis.set_title(group)
-        axis.set_xlabel("labelled texts of each class")
+        axis.set_xticks(shots, map(str, shots))
+        axis.set(title=stage(group), xlabel="labelled texts of each class")
     axes[0].set_ylabel("accuracy")
     axes[0].legend()
     return figure
 
 
 def plot_lengths_and_cosines(frame: pd.DataFrame) -> Figure:
-    """Show the mean cosine of pairs of texts that are about equally long.
-
-    Args:
-        frame: Columns `name`, `words` (mean length), `value`, `low`, `high`.
-    """
+    """Show the `estimate` of the mean cosine of texts of about so many `words`, by `name`."""
     figure, (axis,) = new_figure(3.0)
-    for number, (name, rows) in enumerate(frame.groupby("name", sort=False)):
-        axis.errorbar(
-            rows["words"], rows["value"], yerr=error_bars(rows), fmt="o-", ms=4, capsize=2.5,
-            color=PALETTE[2 + number], label=name,
-        )  # fmt: skip
+    groups = unfold(frame).groupby("name", sort=False)
+    for colour, (name, rows) in zip(LINES, groups, strict=False):
+        draw_line(axis, rows["words"], rows["value"], colour, error_bars(rows), label=name)
     places = frame.loc[frame["name"] == frame["name"].iloc[0], "words"]
     axis.set_xscale("log")
     axis.set_xticks(places, [f"{place:.0f}" for place in places])
     axis.minorticks_off()
-    axis.set_xlabel("words of the texts (mean of a fifth of them)")
-    axis.set_ylabel("mean cosine of pairs")
+    axis.set(xlabel="words of the texts (mean of a fifth of them)", ylabel="mean cosine of pairs")
     axis.legend()
     return figure
 
@@ -141,20 +117,12 @@ def plot_lengths_and_cosines(frame: pd.DataFrame) -> Figure:
 def plot_sentences(
     places: np.ndarray, texts: Sequence[str], senses: np.ndarray, word: str
 ) -> Figure:
-    """Show sentences in the order of their word's place on the first principal component.
-
-    Args:
-        places: (n,) place of each sentence's word.
-        texts: n sentences, short enough for a line.
-        senses: (n,) sense of each.
-        word: The word.
-    """
+    """Show n short texts in the order of their word's (n,) place, coloured by its (n,) sense."""
     order = np.argsort(places)
     figure, (axis,) = new_figure(1.0 + 0.19 * len(texts))
-    for number, sense in enumerate(dict.fromkeys(senses)):
-        own = senses[order] == sense
-        rows = np.flatnonzero(own)
-        axis.scatter(places[order][own], rows, s=22, color=PALETTE[2 + number], label=sense)
+    for colour, sense in zip(LINES, dict.fromkeys(senses), strict=False):
+        rows = np.flatnonzero(senses[order] == sense)
+        axis.scatter(places[order][rows], rows, s=22, color=colour, label=sense)
     axis.set_yticks(range(len(texts)), [texts[row] for row in order], fontsize=7)
     axis.set_ylim(len(texts) - 0.5, -0.5)
     axis.set_xlabel(f"place of '{word}' on the first principal component")

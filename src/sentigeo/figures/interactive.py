@@ -5,25 +5,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sentigeo.analysis.clusters import NamedClusters
 from sentigeo.analysis.maps import some_rows
-from sentigeo.attention.attention import Attention
-from sentigeo.encoder.corpus_vectors import CorpusVectors
 from sentigeo.errors import UserError
-from sentigeo.figures.style import (
-    CLUSTER_COLOURS,
-    GREY,
-    PALETTE,
-    Colouring,
-    colour_labels,
-    spread_colours,
-)
+from sentigeo.figures.style import GREY, PALETTE, Colouring, cluster_colours, colour_labels, stage
 from sentigeo.paths import SITE_SOURCE
+
+if TYPE_CHECKING:
+    from sentigeo.analysis.clusters import NamedClusters
+    from sentigeo.attention.attention import Attention
+    from sentigeo.encoder.corpus_vectors import CorpusVectors
 
 WIDTH = 400  # characters of a text that the page shows and searches, unless told otherwise
 STEPS = 65_535  # a coordinate is kept as two bytes
@@ -58,11 +53,11 @@ def make_map_page(
     rows: np.ndarray | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Return a page on which a reader explores a map of texts, complete without a network.
+    """Return a page on which a reader explores a map of texts.
 
     Args:
         title: Title of the page.
-        texts: n texts, a point each.
+        texts: n texts, one point each.
         layouts: (n, 2) points by name, at least one; the reader changes between them.
         colourings: Groups of the points by name, at least one, in the same way.
         rows: (n,) numbers of the texts; by default they are counted from 1.
@@ -70,120 +65,92 @@ def make_map_page(
     """
     if not len(texts):
         raise UserError("There are no texts to put on a map.")
-    for name, points in layouts.items():
-        check_points(name, points, len(texts))
-    for name, colouring in colourings.items():
-        check_colouring(name, colouring, len(texts))
     facts = {
         "width": width,
         "steps": STEPS,
-        "rows": None if rows is None else pack_numbers(np.asarray(rows), "<u4"),
+        "rows": None if rows is None else _pack(np.asarray(rows), "<u4"),
         "texts": [text[:width] for text in texts],
         "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > width},
-        "layouts": [
-            {"name": name, "points": pack_points(points)} for name, points in layouts.items()
-        ],
-        "colourings": [
-            {
-                "name": name,
-                "groups": pack_numbers(own.groups, "<u2"),
-                "names": list(own.names),
-                "colours": list(own.colours),
-            }
-            for name, own in colourings.items()
-        ],
+        "layouts": [_pack_layout(name, own, len(texts)) for name, own in layouts.items()],
+        "colourings": [_pack_colouring(name, own, len(texts)) for name, own in colourings.items()],
     }
     return fill_page("map.html.jinja", title, facts)
 
 
-def check_points(name: str, points: np.ndarray, count: int) -> None:
-    """Raise an error if a layout is no (count, 2) array of finite numbers."""
+def _pack_layout(name: str, points: np.ndarray, count: int) -> dict[str, str]:
+    """Return (count, 2) finite points, on one scale that fills the longer axis."""
     if points.shape != (count, 2):
         raise UserError(
             f"Layout '{name}' has the shape {points.shape}, but {count:,} texts need ({count}, 2)."
         )
     if not np.isfinite(points).all():
         raise UserError(f"Layout '{name}' holds coordinates that are not finite numbers.")
-
-
-def check_colouring(name: str, colouring: Colouring, count: int) -> None:
-    """Raise an error if a colouring does not give each of the texts a group with a colour."""
-    groups, kinds = colouring.groups, len(colouring.names)
-    if len(groups) != count:
-        raise UserError(f"Colouring '{name}' has {len(groups):,} groups for {count:,} texts.")
-    if len(colouring.colours) != kinds:
-        raise UserError(
-            f"Colouring '{name}' has {len(colouring.colours)} colours for {kinds} groups."
-        )
-    if groups.min() < 0 or groups.max() >= kinds:
-        raise UserError(
-            f"Colouring '{name}' has groups from {groups.min()} to {groups.max()}, but names for "
-            f"0 to {kinds - 1}."
-        )
-
-
-def pack_points(points: np.ndarray) -> str:
-    """Return (n, 2) points, on one scale that fills the longer axis, in base 64."""
     moved = points - points.min(axis=0).astype(np.float64)
-    scaled = moved / (moved.max() or 1.0) * STEPS
-    return pack_numbers(scaled.round(), "<u2")
+    return {"name": name, "points": _pack(moved / (moved.max() or 1.0) * STEPS, "<u2")}
 
 
-def pack_numbers(numbers: np.ndarray, kind: str) -> str:
-    """Return (n,) whole numbers of a kind, such as `<u2` for two bytes each, in base 64."""
-    return base64.b64encode(numbers.astype(kind).tobytes()).decode()
+def _pack_colouring(name: str, own: Colouring, count: int) -> dict[str, Any]:
+    """Return a colouring that gives each of the texts a group with a colour."""
+    groups, names, colours = own.groups, list(own.names), list(own.colours)
+    wrong = ""
+    if len(groups) != count:
+        wrong = f"{len(groups):,} groups for {count:,} texts"
+    elif len(colours) != len(names):
+        wrong = f"{len(colours)} colours for {len(names)} groups"
+    elif groups.min() < 0 or groups.max() >= len(names):
+        span = f"groups from {groups.min()} to {groups.max()}"
+        wrong = f"{span}, but names for 0 to {len(names) - 1}"
+    if wrong:
+        raise UserError(f"Colouring '{name}' has {wrong}.")
+    return {"name": name, "groups": _pack(groups, "<u2"), "names": names, "colours": colours}
 
 
-def make_page(texts: Sequence[dict[str, Attention]], title: str) -> str:
-    """Return a page on which a reader picks a text, a layer and a head.
+def _pack(numbers: np.ndarray, kind: str) -> str:
+    """Return numbers rounded to whole ones of a kind, such as `<u2` for two bytes, in base 64."""
+    return base64.b64encode(np.round(numbers).astype(kind).tobytes()).decode()
 
-    Args:
-        texts: Attention by version, such as `before` and `after`; a text each.
-        title: Title of the page.
-    """
-    first = next(iter(texts[0].values()))
+
+def make_page(texts: "Sequence[Mapping[str, Attention]]", title: str) -> str:
+    """Return a page on which a reader picks a text, a layer and a head; attention by stage."""
+    layers, heads, *_ = next(iter(texts[0].values())).weights.shape
     facts = {
-        "layers": len(first.weights),
-        "heads": len(first.weights[0]),
+        "layers": layers,
+        "heads": heads,
         "steps": WEIGHT_STEPS,
         "texts": [
             {
-                "words": next(iter(versions.values())).words,
-                "weights": {name: pack_weights(own.weights) for name, own in versions.items()},
+                "words": next(iter(stages.values())).words,
+                "weights": {
+                    stage(name): _pack(own.weights * WEIGHT_STEPS, "u1")
+                    for name, own in stages.items()
+                },
             }
-            for versions in texts
+            for stages in texts
         ],
     }
     return fill_page("attention.html.jinja", title, facts)
 
 
-def pack_weights(weights: np.ndarray) -> str:
-    """Return (layers, heads, w, w) weights as bytes in base 64."""
-    return base64.b64encode((weights * WEIGHT_STEPS).round().astype(np.uint8).tobytes()).decode()
-
-
 def make_review_map(
-    found: CorpusVectors,
-    clusters: Mapping[str, NamedClusters],
+    found: "CorpusVectors",
+    clusters: "Mapping[str, NamedClusters]",
     points: Mapping[tuple[str, str], np.ndarray],
 ) -> str:
     """Return a page on which test reviews can be read where they lie, and travel between maps.
 
     Args:
         found: Texts, labels and the classifier's answers.
-        clusters: Clusters by time, such as before and after.
-        points: (t, 2) places of the t test reviews, by time and kind of map; the first is shown
+        clusters: Clusters by stage.
+        points: (t, 2) places of the t test reviews, by stage and kind of map; the first is shown
             first.
     """
-    truth = found.corpus.labels_of("test")
-    shown = some_rows(len(truth), MOST)
-    every = found.corpus.texts_of("test")
-    texts = [clean(every[row]) for row in shown]
+    texts = found.corpus.texts_of("test")
+    shown = some_rows(len(texts), MOST)
     colourings = colour_reviews(found, clusters)
     return make_map_page(
-        "Test reviews before and after fine-tuning",
-        texts,
-        {f"{kind}, {time}": own[shown] for (time, kind), own in points.items()},
+        "Test reviews, pretrained and fine-tuned",
+        [BREAK.sub(" ", texts[row]).strip() for row in shown],
+        {f"{kind}, {stage(time)}": own[shown] for (time, kind), own in points.items()},
         {name: replace(own, groups=own.groups[shown]) for name, own in colourings.items()},
         shown + 1,
         min(WIDTH, BUDGET // len(shown)),
@@ -191,20 +158,15 @@ def make_review_map(
 
 
 def colour_reviews(
-    found: CorpusVectors, clusters: Mapping[str, NamedClusters]
+    found: "CorpusVectors", clusters: "Mapping[str, NamedClusters]"
 ) -> dict[str, Colouring]:
-    """Colour test reviews by label, by cluster at each time, and by the classifier's answer."""
+    """Colour test reviews by label, by cluster at each stage, and by the classifier's answer."""
     truth = found.corpus.labels_of("test")
-    wrong = (found.logits["test"].argmax(axis=1) != truth).astype(np.int64)
-    answers = ["classifier right", "classifier wrong"]
     coloured = {"label": colour_labels(truth, found.corpus.classes)}
     for time, own in clusters.items():
-        names = [f"{time}: {name}" for name in own.names]
-        colours = spread_colours(len(names), CLUSTER_COLOURS)
-        coloured[f"cluster {time}"] = Colouring(own.members, names, colours)
+        names = [f"{stage(time)}: {name}" for name in own.names]
+        colours = cluster_colours(len(names))
+        coloured[f"cluster, {stage(time)}"] = Colouring(own.members, names, colours)
+    wrong = (found.logits["test"].argmax(axis=1) != truth).astype(np.int64)
+    answers = ["classifier right", "classifier wrong"]
     return coloured | {"classifier": Colouring(wrong, answers, [GREY, PALETTE[4]])}
-
-
-def clean(text: str) -> str:
-    """Return a review on one line; the line breaks of web pages become spaces."""
-    return BREAK.sub(" ", text).strip()

@@ -1,14 +1,17 @@
-"""Every figure of the report: an analysis in, a Figure out."""
+"""Figures of estimates with their intervals, and of lengths, training and verdicts."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from sentigeo.figures.style import FEW, GREY, PALETTE, error_bars, new_figure, spread_colours
+from sentigeo.figures import style
+from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, error_bars, new_figure, stage
+from sentigeo.stats import unfold
 
 # Colours of a tile and of the ink on it, from blue over white to vermilion.
 VERDICT_COLOURS = {
@@ -23,216 +26,165 @@ VERDICT_COLOURS = {
 def plot_lengths(
     tokens: np.ndarray, labels: np.ndarray, classes: Sequence[str], cuts: Sequence[int]
 ) -> Figure:
-    """Show how long reviews are, and what share of them each token budget cuts.
-
-    Args:
-        tokens: (n,) tokens of each review.
-        labels: (n,) class of each review.
-        classes: Names of the classes.
-        cuts: Token budgets.
-    """
+    """Show how many tokens (n,) reviews have by class, and what share of them each budget cuts."""
     figure, (left, right) = new_figure(max(3.4, 1.0 + 0.2 * len(classes)), columns=2)
     bins = sorted({round(edge) for edge in np.geomspace(tokens.min(), tokens.max() + 1, 40)})
-    colours = spread_colours(len(classes), PALETTE)
-    for number, (name, colour) in enumerate(zip(classes, colours, strict=True)):
+    for number, (name, colour) in enumerate(
+        zip(classes, style.class_colours(len(classes)), strict=True)
+    ):
         sizes = np.sort(tokens[labels == number])
         left.hist(sizes, bins=bins, histtype="step", lw=1.8, color=colour, label=name)
         shares = 1 - np.arange(1, len(sizes) + 1) / len(sizes)
         right.plot(sizes, shares, lw=1.8, color=colour, label=name)
     for cut in (cut for cut in cuts if cut < tokens.max()):
-        cut_share = float((tokens > cut).mean())
+        share = float((tokens > cut).mean())
         left.axvline(cut, color=GREY, ls=":", lw=1)
         right.axvline(cut, color=GREY, ls=":", lw=1)
-        right.annotate(
-            f"{cut}: {cut_share:.0%}", (cut, cut_share), (5, 6), textcoords="offset points"
-        )
-    for axis in (left, right):
-        axis.set_xscale("log")
+        right.annotate(f"{cut}: {share:.0%}", (cut, share), (5, 6), textcoords="offset points")
+    for axis, label in ((left, "reviews"), (right, "share of reviews that are longer")):
+        axis.set(xscale="log", xlabel="tokens of a review", ylabel=label)
         axis.set_xticks([32, 128, 256, 512, 1024], ["32", "128", "256", "512", "1024"])
         axis.minorticks_off()
-        axis.set_xlabel("tokens of a review")
-    left.set_ylabel("reviews")
-    right.set_ylabel("share of reviews that are longer")
-    title = f"n = {len(tokens):,}"
-    if len(classes) <= FEW:
-        left.legend(title=title, loc="upper left")
-    else:
-        right.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    beside = {} if len(classes) <= style.FEW else {"bbox_to_anchor": (1.0, 1.0)}
+    (right if beside else left).legend(title=f"n = {len(tokens):,}", loc="upper left", **beside)
     return figure
 
 
 def plot_estimates(frame: pd.DataFrame, axis_label: str, reference: float | None = None) -> Figure:
-    """Show estimates with their intervals, a row each, one panel a group.
+    """Show estimates with their intervals, one row per name, one panel per group.
 
     Args:
-        frame: Columns `group`, `name`, `value`, `low`, `high`, `n`; rows from top to bottom.
+        frame: Columns `group`, `name`, `estimate`; rows from top to bottom.
         axis_label: What the numbers are.
         reference: A value to compare with, such as what guessing would give.
     """
-    groups = list(dict.fromkeys(frame["group"]))
-    names = list(dict.fromkeys(frame["name"]))
-    height = 1.3 + 0.28 * len(names)
-    figure, axes = new_figure(height, columns=len(groups), share_y=True)
+    groups, names = (list(dict.fromkeys(frame[column])) for column in ("group", "name"))
+    figure, axes = new_figure(1.3 + 0.28 * len(names), columns=len(groups), share_y=True)
     for axis, group in zip(axes, groups, strict=True):
-        rows = frame[frame["group"] == group]
-        places = [names.index(name) for name in rows["name"]]
-        errors = error_bars(rows)
-        axis.errorbar(rows["value"], places, xerr=errors, fmt="o", color=PALETTE[1], capsize=3)
-        if reference is not None:
-            axis.axvline(reference, color=GREY, ls="--", lw=1)
+        rows = unfold(frame[frame["group"] == group]).assign(condition=group)
+        _draw_dots(axis, rows, names, {group: PALETTE[1]}, axis_label, reference)
         sizes = rows["n"].unique()
         counts = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes.min():,} to {sizes.max():,}"
-        axis.set_title(f"{group} (n = {counts})")
-        axis.set_xlim(-0.05, 1.05)
+        axis.set(title=f"{stage(group)} (n = {counts})", xlim=(-0.05, 1.05))
         axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
-        axis.set_xlabel(axis_label)
-        axis.grid(axis="y", visible=False)
-    axes[0].set_yticks(range(len(names)), names)
-    axes[0].set_ylim(len(names) - 0.5, -0.5)
-    return figure
-
-
-def plot_curves(frame: pd.DataFrame) -> Figure:
-    """Show losses and validation accuracy over the epochs, a line a run.
-
-    Args:
-        frame: Columns `condition`, `epoch`, `train_loss`, `val_loss`, `val_accuracy`, `seed`.
-    """
-    panels = {"train_loss": "training loss", "val_loss": "validation loss",
-              "val_accuracy": "validation accuracy"}  # fmt: skip
-    figure, axes = new_figure(2.8, columns=3)
-    conditions = list(dict.fromkeys(frame["condition"]))
-    for axis, (column, label) in zip(axes, panels.items(), strict=True):
-        for (condition, _), run in frame.groupby(["condition", "seed"], sort=False):
-            colour = PALETTE[2 + conditions.index(condition)]
-            axis.plot(run["epoch"], run[column], "o-", color=colour, alpha=0.8, ms=4)
-        axis.set_xlabel("epoch")
-        axis.set_ylabel(label)
-        axis.set_xticks(sorted(frame["epoch"].unique()))
-    for number, condition in enumerate(conditions):
-        axes[0].plot([], [], "o-", color=PALETTE[2 + number], label=condition)
-    axes[0].legend(title="contrastive\nsamples")
     return figure
 
 
 def plot_conditions(frame: pd.DataFrame, axis_label: str, reference: float | None = None) -> Figure:
-    """Show estimates of several conditions side by side, a row a name.
+    """Show estimates of several conditions side by side, one row per name.
 
-    Args:
-        frame: Columns `name`, `condition`, `value`, `low`, `high`.
-        axis_label: What the numbers are.
-        reference: A value to compare with, such as what guessing would give.
+    Arguments are those of `plot_estimates`, with a column `condition` in place of `group`.
     """
+    frame = unfold(frame)
     names = list(dict.fromkeys(frame["name"]))
-    conditions = list(dict.fromkeys(frame["condition"]))
+    colours = dict(zip(dict.fromkeys(frame["condition"]), LINES, strict=False))
     figure, (axis,) = new_figure(1.2 + 0.34 * len(names))
-    for number, condition in enumerate(conditions):
-        rows = frame[frame["condition"] == condition]
-        shift = 0.22 * (number - (len(conditions) - 1) / 2)
-        places = [names.index(name) + shift for name in rows["name"]]
-        errors = error_bars(rows)
-        axis.errorbar(
-            rows["value"], places, xerr=errors, fmt="o", capsize=2.5, ms=5,
-            color=PALETTE[2 + number], label=condition,
-        )  # fmt: skip
-    if reference is not None:
-        axis.axvline(reference, color=GREY, ls="--", lw=1)
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
+    _draw_dots(axis, frame, names, colours, axis_label, reference)
     axis.set_xlim(min(0.0, float(frame["low"].min())) - 0.02, 1.02)
-    axis.set_xlabel(axis_label)
-    axis.grid(axis="y", visible=False)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
-def plot_dose(frame: pd.DataFrame, band: tuple[float, float], axis_label: str) -> Figure:
-    """Show a measure over the dose, every seed as a dot, against the noise of dose 0.
-
-    Args:
-        frame: Columns `dose`, `seed`, `value`.
-        band: Range of the measure that seeds alone account for.
-        axis_label: What the measure is.
-    """
-    figure, (axis,) = new_figure(3.2)
-    doses = sorted(frame["dose"].unique())
-    means = frame.groupby("dose")["value"].mean()
-    axis.axhspan(*band, color=GREY, alpha=0.2, lw=0, label="seed noise at dose 0")
-    for _, run in frame.groupby("seed"):
-        places = [doses.index(dose) for dose in run["dose"]]
-        axis.plot(places, run["value"], "o-", color=PALETTE[5], alpha=0.5, lw=1, ms=4)
-    axis.plot(range(len(doses)), means[doses], "o-", color=PALETTE[1], lw=2, label="mean of seeds")
-    axis.set_xticks(range(len(doses)), [str(dose) for dose in doses])
-    axis.set_xlabel("contrastive samples among the training texts")
-    axis.set_ylabel(axis_label)
-    axis.legend()
-    return figure
-
-
-def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:
-    """Show accuracy against confidence; on the diagonal a model is as sure as it is right.
-
-    Args:
-        frame: Columns `confidence`, `value`, `low`, `high`, `n`.
-        guess: Confidence of a guess, where the axis begins.
-    """
-    figure, (left, right) = new_figure(3.2, columns=2)
-    errors = error_bars(frame)
-    left.plot([guess, 1], [guess, 1], color=GREY, ls="--", lw=1)
-    left.errorbar(frame["confidence"], frame["value"], yerr=errors, fmt="o-", color=PALETTE[1],
-                  capsize=3)  # fmt: skip
-    left.set_xlabel("confidence")
-    left.set_ylabel("accuracy")
-    right.bar(frame["confidence"], frame["n"], width=(1 - guess) / 12, color=PALETTE[5])
-    right.set_xlabel("confidence")
-    right.set_ylabel(f"test reviews (n = {frame['n'].sum():,})")
-    return figure
+def _draw_dots(
+    axis: Axes,
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    colours: Mapping[str, str],
+    axis_label: str,
+    reference: float | None,
+) -> None:
+    """Draw estimates as dots with intervals, one row per name, conditions below each other."""
+    for number, (condition, colour) in enumerate(colours.items()):
+        rows = frame[frame["condition"] == condition]
+        shift = 0.22 * (number - (len(colours) - 1) / 2)
+        axis.errorbar(
+            rows["value"], [names.index(name) + shift for name in rows["name"]],
+            xerr=error_bars(rows), fmt="o", ms=5, capsize=2.5, color=colour, label=stage(condition),
+        )  # fmt: skip
+    if reference is not None:
+        axis.axvline(reference, color=GREY, ls="--", lw=1)
+    axis.set_yticks(range(len(names)), names)
+    axis.set(ylim=(len(names) - 0.5, -0.5), xlabel=axis_label)
+    axis.grid(axis="y", visible=False)
 
 
 def plot_layers(frame: pd.DataFrame, axis_label: str) -> Figure:
-    """Show a measure over the layers of an encoder, a panel a group, a line a name.
+    """Show a measure over the layers of an encoder, one panel per group, one line per name.
 
-    Args:
-        frame: Columns `group`, `name`, `layer`, `value`, `low`, `high`.
-        axis_label: What the measure is.
+    The frame has the columns `group`, `name`, `layer` and `estimate`.
     """
-    groups, names = list(dict.fromkeys(frame["group"])), list(dict.fromkeys(frame["name"]))
+    groups, names = (list(dict.fromkeys(frame[column])) for column in ("group", "name"))
     figure, axes = new_figure(3.2, columns=len(groups), share_y=True)
     for axis, group in zip(axes, groups, strict=True):
         for number, name in enumerate(names):
-            rows = frame[(frame["group"] == group) & (frame["name"] == name)]
-            shift = 0.08 * (number - (len(names) - 1) / 2)
-            errors = error_bars(rows)
-            axis.errorbar(
-                rows["layer"] + shift, rows["value"], yerr=errors, fmt="o-", ms=4, lw=1.5,
-                capsize=2.5, color=PALETTE[2 + number], label=name,
-            )  # fmt: skip
-        axis.set_title(group)
-        axis.set_xlabel("layer (0: embeddings)")
+            rows = unfold(frame[(frame["group"] == group) & (frame["name"] == name)])
+            places = rows["layer"] + 0.08 * (number - (len(names) - 1) / 2)
+            draw_line(axis, places, rows["value"], LINES[number], error_bars(rows),
+                      label=stage(name))  # fmt: skip
+        axis.set(title=stage(group), xlabel="layer (0: embeddings)")
         axis.set_xticks(sorted(frame["layer"].unique()))
     axes[0].set_ylabel(axis_label)
     axes[-1].legend()
     return figure
 
 
-def plot_ledger(claims: Sequence[Mapping[str, str]]) -> Figure:
-    """Show the verdict on every claim as a tile, a row a source.
+def plot_curves(frame: pd.DataFrame) -> Figure:
+    """Show `train_loss`, `val_loss` and `val_accuracy` over each `epoch`, one line per `seed`."""
+    panels = {"train_loss": "training loss", "val_loss": "validation loss",
+              "val_accuracy": "validation accuracy"}  # fmt: skip
+    figure, axes = new_figure(2.8, columns=3)
+    conditions = list(dict.fromkeys(frame["condition"]))
+    for axis, (column, label) in zip(axes, panels.items(), strict=True):
+        for (condition, _), run in frame.groupby(["condition", "seed"], sort=False):
+            colour = LINES[conditions.index(condition)]
+            draw_line(axis, run["epoch"], run[column], colour, alpha=0.8)
+        axis.set(xlabel="epoch", ylabel=label, xticks=sorted(frame["epoch"].unique()))
+    for number, condition in enumerate(conditions):
+        axes[0].plot([], [], "o-", color=LINES[number], label=condition)
+    axes[0].legend(title="contrastive\nsamples")
+    return figure
 
-    Args:
-        claims: With `id`, `source` and `verdict`.
-    """
+
+def plot_dose(frame: pd.DataFrame, band: tuple[float, float], axis_label: str) -> Figure:
+    """Show a `value` over the `dose`, one line per `seed`, and the band of seed noise at dose 0."""
+    figure, (axis,) = new_figure(3.2)
+    doses = sorted(frame["dose"].unique())
+    means = frame.groupby("dose")["value"].mean()
+    axis.axhspan(*band, color=GREY, alpha=0.2, lw=0, label="seed noise at dose 0")
+    for _, run in frame.groupby("seed"):
+        places = [doses.index(dose) for dose in run["dose"]]
+        draw_line(axis, places, run["value"], PALETTE[5], alpha=0.5, lw=1, zorder=1.5)
+    axis.plot(range(len(doses)), means[doses], "o-", color=PALETTE[1], lw=2, label="mean of seeds")
+    axis.set_xticks(range(len(doses)), [str(dose) for dose in doses])
+    axis.set(xlabel="contrastive samples among the training texts", ylabel=axis_label)
+    axis.legend()
+    return figure
+
+
+def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:
+    """Show the `estimate` of accuracy against `confidence`, from that of a guess to 1."""
+    frame = unfold(frame)
+    figure, (left, right) = new_figure(3.2, columns=2)
+    left.plot([guess, 1], [guess, 1], color=GREY, ls="--", lw=1)
+    draw_line(left, frame["confidence"], frame["value"], PALETTE[1], error_bars(frame), ms=6)
+    left.set(xlabel="confidence", ylabel="accuracy")
+    right.bar(frame["confidence"], frame["n"], width=(1 - guess) / 12, color=PALETTE[5])
+    right.set(xlabel="confidence", ylabel=f"test reviews (n = {frame['n'].sum():,})")
+    return figure
+
+
+def plot_ledger(claims: Sequence[Mapping[str, str]]) -> Figure:
+    """Show the `verdict` on every claim as a tile with its `id`, one row per `source`."""
     sources = sorted({claim["source"] for claim in claims})
     figure, (axis,) = new_figure(0.8 + 0.5 * len(sources))
     for row, source in enumerate(sources):
-        own = [claim for claim in claims if claim["source"] == source]
-        for place, claim in enumerate(own):
+        for place, claim in enumerate(claim for claim in claims if claim["source"] == source):
             colour, ink = VERDICT_COLOURS[claim["verdict"]]
             axis.barh(row, 0.94, 0.8, left=place, color=colour, edgecolor=GREY, lw=0.5)
             axis.text(place + 0.47, row, claim["id"], ha="center", va="center", color=ink)
     axis.set_yticks(range(len(sources)), [f"source {source}" for source in sources])
     axis.invert_yaxis()
-    axis.set_xticks([])
-    axis.set_xlabel("claims")
+    axis.set(xticks=[], xlabel="claims")
     axis.grid(visible=False)
     sns.despine(figure, left=True, bottom=True)
     shown = [verdict for verdict in VERDICT_COLOURS if verdict in {c["verdict"] for c in claims}]

@@ -1,13 +1,15 @@
-"""The look of every figure: page width, palette, colours."""
+"""The look of every figure: page width, colours, names, and the parts that figures are made of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the first two are the
 # negative and the positive class in every figure.
@@ -17,6 +19,8 @@ PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F
 CLUSTER_COLOURS = (
     "#117733", "#AA4499", "#DDCC77", "#332288", "#88CCEE", "#CC6677", "#999933", "#882255",
 )  # fmt: skip
+LINES = PALETTE[2:] * 3  # of lines and conditions, which are no classes
+STAGES = {"before": "pretrained", "after": "fine-tuned"}
 NAMING = 3  # keywords that name a cluster
 GREY = "#666666"
 FEW = len(PALETTE)  # classes up to which a figure names each of them in full
@@ -26,28 +30,40 @@ sns.set_theme(
     style="whitegrid", context="notebook", palette=list(PALETTE), font_scale=0.85,
     rc={"text.parse_math": False},
 )  # fmt: skip
-GRID = 18  # levels of red, green and blue that further colours are taken from
-LIGHTNESS = (0.45, 0.85)  # of further colours, so that white paper and black both set them off
-STRENGTH = 0.17  # most colourful they may be: strong ones shout beside the muted schemes of figures
-# From linear RGB to the cones, and from there to lightness and two opponent colours (OKLab,
-# Ottosson, 2020), where equal distances look equally large.
-TO_CONES = np.array(
-    [[0.4122214708, 0.5363325363, 0.0514459929],
-     [0.2119034982, 0.6806995451, 0.1073969566],
-     [0.0883024619, 0.2817188376, 0.6299787005]]
-)  # fmt: skip
-TO_LAB = np.array(
-    [[0.2104542553, 0.7936177850, -0.0040720468],
-     [1.9779984951, -2.4285922050, 0.4505937099],
-     [0.0259040371, 0.7827717662, -0.8086757660]]
-)  # fmt: skip
+
+
+def stage(name: str) -> str:
+    """Return what readers call a stage of the encoder; any other name stays as it is."""
+    return STAGES.get(name, name)
+
+
+def class_colours(count: int) -> list[str]:
+    """Return hex colours of classes."""
+    return _pick_colours(count, PALETTE, 0.9, 0.65)
+
+
+def cluster_colours(count: int) -> list[str]:
+    """Return hex colours of clusters, which no class has."""
+    return _pick_colours(count, CLUSTER_COLOURS, 0.9, 0.5)
+
+
+def _pick_colours(count: int, few: Sequence[str], saturation: float, lightness: float) -> list[str]:
+    """Return the first of a scheme or, if it has too few, evenly spaced hues."""
+    if count <= len(few):
+        return list(few[:count])
+    return list(sns.husl_palette(count, s=saturation, l=lightness).as_hex())
 
 
 def new_figure(height: float, columns: int = 1, share_y: bool = False) -> tuple[Figure, list[Axes]]:
     """Return a figure of page width with its axes side by side."""
-    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, columns, squeeze=False, sharey=share_y)
+    figure, axes = new_grid(height, 1, columns, sharey=share_y)
     return figure, list(axes[0])
+
+
+def new_grid(height: float, rows: int, columns: int, **shared: Any) -> tuple[Figure, np.ndarray]:
+    """Return a figure of page width with (rows, columns) axes."""
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def error_bars(frame: pd.DataFrame) -> np.ndarray:
@@ -56,69 +72,52 @@ def error_bars(frame: pd.DataFrame) -> np.ndarray:
     return np.maximum(lengths, 0.0)  # equal numbers may differ in their last digit
 
 
-def spread_colours(count: int, base: Sequence[str]) -> list[str]:
-    """Return colours for groups: first those given, then each as unlike all others as can be.
-
-    Args:
-        count: How many are wanted.
-        base: Hex colours to begin with.
-
-    Returns:
-        Hex colours, none of the first 2,000 twice.
-    """
-    colours = list(base[:count])
-    levels = np.linspace(0, 255, GRID).round().astype(int)
-    grid = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(-1, 3)
-    seen = see_colours(grid)
-    light, strength = seen[:, 0], np.hypot(seen[:, 1], seen[:, 2])
-    usable = (light > LIGHTNESS[0]) & (light < LIGHTNESS[1]) & (strength < STRENGTH)
-    grid, seen = grid[usable], seen[usable]
-    taken = see_colours(np.array([list(bytes.fromhex(own[1:])) for own in colours]).reshape(-1, 3))
-    nearest = np.full(len(grid), np.inf)
-    for own in taken:
-        nearest = np.minimum(nearest, np.linalg.norm(seen - own, axis=1))
-    while len(colours) < count:
-        best = int(nearest.argmax())
-        colours.append("#{:02X}{:02X}{:02X}".format(*grid[best]))
-        nearest = np.minimum(nearest, np.linalg.norm(seen - seen[best], axis=1))
-    return colours
+def draw_line(axis: Axes, x: Any, y: Any, colour: str, bars: Any = None, **look: Any) -> None:
+    """Draw a line through dots; bars are the (n,) or (2, n) lengths of their error bars."""
+    look = {"fmt": "o-", "ms": 4, "capsize": 2.5, "zorder": 2, **look}
+    axis.errorbar(x, y, yerr=bars, color=colour, **look)
 
 
-def see_colours(colours: np.ndarray) -> np.ndarray:
-    """Return the (n, 3) OKLab coordinates of (n, 3) colours from 0 to 255."""
-    shares = colours / 255
-    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-    return np.asarray(np.cbrt(linear @ TO_CONES.T) @ TO_LAB.T)
+def draw_band(axis: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.2) -> None:
+    """Shade the range around a line."""
+    axis.fill_between(x, low, high, color=colour, alpha=alpha, lw=0)
+
+
+def draw_heat_map(
+    axis: Axes,
+    values: np.ndarray,
+    across: Sequence[str],
+    down: Sequence[str],
+    *,
+    colours: Any = "Blues",
+    limits: tuple[float, float] = (0.0, 1.0),
+    **look: Any,
+) -> AxesImage:
+    """Draw (rows, columns) values as coloured cells with the names of columns and rows."""
+    image = axis.imshow(values, cmap=colours, vmin=limits[0], vmax=limits[1], **look)
+    axis.set_xticks(range(len(across)), across)
+    axis.set_yticks(range(len(down)), down)
+    axis.grid(visible=False)
+    return image
 
 
 @dataclass(frozen=True)
 class Colouring:
-    """How points are coloured.
+    """How points are coloured: their groups, with a name and a hex colour each."""
 
-    Attributes:
-        groups: (n,) number of each point's group, from 0.
-        names: Names of the groups.
-        colours: Hex colour of each group.
-    """
-
-    groups: np.ndarray
+    groups: np.ndarray  # (n,) from 0
     names: Sequence[str]
     colours: Sequence[str]
 
 
 def colour_clusters(members: np.ndarray, overview: pd.DataFrame) -> Colouring:
-    """Colour texts by cluster, which is named by its number and first keywords.
-
-    Args:
-        members: (n,) cluster of each text, from 0.
-        overview: Columns `cluster` (from 1), `keywords`.
-    """
+    """Colour texts by (n,) cluster, named by the first `keywords` of each `cluster` (from 1)."""
     words = [", ".join(own.split(", ")[:NAMING]) for own in overview["keywords"]]
     numbered = zip(overview["cluster"], words, strict=True)
     names = [f"cluster {number}: {own}" if own else f"cluster {number}" for number, own in numbered]
-    return Colouring(members, names, spread_colours(len(names), CLUSTER_COLOURS))
+    return Colouring(members, names, cluster_colours(len(names)))
 
 
 def colour_labels(labels: np.ndarray, classes: Sequence[str]) -> Colouring:
     """Colour texts by label; labels and clusters never have the same colours."""
-    return Colouring(labels, classes, spread_colours(len(classes), PALETTE))
+    return Colouring(labels, classes, class_colours(len(classes)))

@@ -10,7 +10,7 @@ from sentigeo.stats import Estimate
 
 Metric = dict[str, Any]  # value, low, high, n, unit
 SIGNED = ("difference", "log-odds", "Spearman", "half class gaps")  # units of what has two sides
-MERGED = ("metrics", "untestable", "checkpoints", "arrays")  # what every chapter adds to
+MERGED = ("metrics", "claims", "untestable", "checkpoints")  # what every chapter adds to
 
 
 def write_metric(estimate: Estimate, unit: str) -> Metric:
@@ -50,7 +50,7 @@ def merge_parts(parts: Path, chapters: Iterable[str]) -> dict[str, Any]:
         chapters: Their names, in order.
 
     Returns:
-        `metrics`, `untestable`, `checkpoints` and `arrays` by name, `figures` and `pages` by
+        `metrics`, `claims`, `untestable` and `checkpoints` by name, `figures` and `pages` by
         chapter, and the facts of the run.
     """
     merged: dict[str, Any] = {name: {} for name in (*MERGED, "figures", "pages")}

@@ -1,4 +1,4 @@
-"""How texts are read, and what is decided about them: by a model's own head, or by a probe."""
+"""How texts are read, and what is decided about them: by a classifier, or by a probe."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -16,10 +16,11 @@ from sentigeo.cache import Store
 from sentigeo.encoder.bert_layers import hidden_states, pool
 from sentigeo.encoder.encoder import Encoder, find_encoder, load_with_head
 from sentigeo.encoder.extract import embed_texts
-from sentigeo.encoder.tokens import TokenIds, Truncation, encode_texts
+from sentigeo.encoder.tokens import Truncation, encode_texts
 from sentigeo.encoder.trunk import make_batch
 from sentigeo.encoder.vectors import POOLINGS, Pooling
 from sentigeo.errors import UserError
+from sentigeo.figures.style import Colouring
 from sentigeo.progress import track
 
 SENTENCE_POOLING = "1_Pooling/config.json"  # as sentence-transformers saves it
@@ -31,23 +32,12 @@ Decide = Callable[[Sequence[str]], np.ndarray]  # texts to (n, classes) probabil
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts become vectors.
-
-    Attributes:
-        encoder: The encoder.
-        pooling: How its last layer becomes one vector.
-        max_length: Token budget of a text.
-        truncation: What is kept of a longer text.
-    """
+    """How texts become vectors: an encoder, its last layer's pooling, and the token budget."""
 
     encoder: Encoder
     pooling: Pooling
     max_length: int
     truncation: Truncation = "first+last"
-
-    def tokens(self, texts: Sequence[str]) -> TokenIds:
-        """Cut texts into tokens, each within the budget."""
-        return encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
 
     def vectors(self, texts: Sequence[str], store: Store) -> np.ndarray:
         """Return the (n, d) vectors of many texts; what was read is kept in the store."""
@@ -70,8 +60,9 @@ class Reading:
     def in_batches(
         self, texts: Sequence[str], read: Callable[[Tensor, Tensor], Tensor]
     ) -> np.ndarray:
-        """Return what a function of (b, w) token ids and their mask gives, a row a text."""
-        tokens, found = self.tokens(texts), []
+        """Return what a function of (b, w) token ids and their mask gives, one row per text."""
+        tokens = encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
+        found = []
         for start in range(0, len(texts), BATCH):
             batch = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
             found.append(read(*(part.to(self.encoder.model.device) for part in batch)).cpu())
@@ -84,12 +75,12 @@ def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling
     A sentence encoder says how it was trained, a classifier was trained to be read at its first
     token, and for any other the mean over tokens serves best.
     """
-    for pooling in POOLINGS:
-        if pooling == wanted:
-            return pooling
+    if wanted in POOLINGS:
+        return wanted
     if wanted != "auto":
         raise UserError(f"There is no pooling '{wanted}': give {', '.join(POOLINGS)} or auto.")
-    return _saved_pooling(source, encoder.revision) or ("cls" if has_head(encoder) else "mean")
+    usual: Pooling = "cls" if is_classifier(encoder) else "mean"
+    return _saved_pooling(source, encoder.revision) or usual
 
 
 def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
@@ -109,16 +100,18 @@ def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
     return named[0] if len(named) == 1 else None
 
 
-def has_head(encoder: Encoder) -> bool:
-    """Tell whether a model was saved as a classifier of texts."""
+def is_classifier(encoder: Encoder) -> bool:
+    """Tell whether a model was saved as a classifier of texts into one of several classes."""
     config = encoder.model.config
     kinds = getattr(config, "architectures", None) or [""]
     one_of_several = getattr(config, "problem_type", None) != "multi_label_classification"
     return one_of_several and "ForSequenceClassification" in kinds[0] and config.num_labels > 1
 
 
-def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple[Decide, list[str]]:
-    """Return what a classifier's own head decides, and the names of its classes."""
+def decide_by_classifier(
+    source: str, revision: str | None, reading: Reading
+) -> tuple[Decide, list[str]]:
+    """Return what a model's classification head decides, and the names of its classes."""
     model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed=0)
     model.eval().to(reading.encoder.model.device)
 
@@ -126,11 +119,18 @@ def decide_by_head(source: str, revision: str | None, reading: Reading) -> tuple
         logits: Tensor = model(ids, attention_mask=mask.long()).logits
         return logits.softmax(dim=-1)
 
-    def decide(texts: Sequence[str]) -> np.ndarray:
-        return reading.in_batches(texts, read)
-
     labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
-    return decide, [labels[number] for number in sorted(labels)]
+    names = [labels[number] for number in sorted(labels)]
+    return lambda texts: reading.in_batches(texts, read), names
+
+
+def choose_decision(
+    source: str, reading: Reading, vectors: np.ndarray, known: Colouring
+) -> tuple[Decide, Sequence[str]]:
+    """Return what decides, and about which classes: a classifier itself, else a probe of groups."""
+    if is_classifier(reading.encoder):
+        return decide_by_classifier(source, reading.encoder.revision, reading)
+    return decide_by_probe(vectors, known.groups, reading), known.names
 
 
 def decide_many(decide: Decide, texts: Sequence[str]) -> np.ndarray:
@@ -147,12 +147,10 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
     A fifth of them chooses its strength; all of them where a group is very small.
     """
     rows = _draw_evenly(groups, LEARNT)
-    some, own = vectors[rows], groups[rows]
-    rest = np.arange(len(rows)) >= len(rows) // 5
-    if np.unique(own, return_counts=True)[1].min() < SMALL:
-        probe = fit_probe(some, own, some, own)
-    else:
-        probe = fit_probe(some[rest], own[rest], some[~rest], own[~rest])
+    small = np.unique(groups[rows], return_counts=True)[1].min() < SMALL
+    cut = len(rows) // 5
+    train, chosen = (rows, rows) if small else (rows[cut:], rows[:cut])
+    probe = fit_probe(vectors[train], groups[train], vectors[chosen], groups[chosen])
 
     def decide(texts: Sequence[str]) -> np.ndarray:
         found = np.zeros((len(texts), int(groups.max()) + 1))

@@ -19,42 +19,27 @@ from sentigeo.own_texts.decisions import Decide, Reading
 from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
 from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 
-MOST_PIECES = 64  # parts of a text that are taken out in turn; of a longer one they are phrases
+MOST_PIECES = 64  # parts of a text that are occluded in turn; of a longer one they are phrases
 WIDTH = 640  # pixels of the picture of its place
 SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
 
 
 @dataclass(frozen=True)
-class Look:
+class Finding:
     """What was found about a sentence.
 
-    Attributes:
-        sentence: The sentence as it was read.
-        probabilities: (classes,).
-        near: Columns `cosine`, `group`, `text`, nearest first.
-        place: (2,) on the map.
-        words: Columns `word`, `begin`, `end`, `pull`: how much the probability of the class
-            decided for falls when the word is taken out.
+    Occlusion is how much the probability of the class decided for falls without a word.
     """
 
-    sentence: str
-    probabilities: np.ndarray
-    near: pd.DataFrame
-    place: np.ndarray
-    words: pd.DataFrame
+    sentence: str  # as it was read
+    probabilities: np.ndarray  # (classes,)
+    near: pd.DataFrame  # columns `cosine`, `group`, `text`, nearest first
+    place: np.ndarray  # (2,) on the map
+    words: pd.DataFrame  # columns `word`, `begin`, `end`, `occlusion`
 
 
 class Explorer:
-    """Shows what a model makes of sentences that a person types.
-
-    Args:
-        reading: How texts become vectors.
-        decide: Predicts classes of texts.
-        classes: Names of these classes.
-        texts: n known texts.
-        vectors: (n, d) their vectors.
-        groups: Their groups and colours.
-    """
+    """Shows what a model makes of sentences, among n known texts with (n, d) vectors and groups."""
 
     def __init__(
         self,
@@ -71,7 +56,7 @@ class Explorer:
         self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
         self._points = self._map.transform(vectors)
 
-    def look(self, sentence: str, neighbours: int = 5) -> Look:
+    def explore(self, sentence: str, neighbours: int = 5) -> Finding:
         """Return what there is to see about a sentence."""
         sentence = clean_text(repair(sentence))
         if not sentence:
@@ -83,13 +68,13 @@ class Explorer:
             "group": [self.groups.names[self.groups.groups[row]] for row in rows],
             "text": [excerpt(self.texts[row]) for row in rows],
         }
-        probabilities, words = self._take_out(sentence)
+        probabilities, words = self._occlude(sentence)
         place = self._map.transform(vector[None])[0]
-        return Look(sentence, probabilities, pd.DataFrame(near), place, words)
+        return Finding(sentence, probabilities, pd.DataFrame(near), place, words)
 
     def show(self, sentence: str) -> None:
         """Show what there is to see about a sentence."""
-        found = self.look(sentence)
+        found = self.explore(sentence)
         best = int(found.probabilities.argmax())
         page = Page()
         page.say(
@@ -114,9 +99,9 @@ class Explorer:
         from ipywidgets import Button, HBox, Output, Text
 
         field = Text(placeholder="Type a sentence", layout={"width": "40em"})
-        button, output = Button(description="Look", button_style="primary"), Output()
+        button, output = Button(description="Try", button_style="primary"), Output()
 
-        def look(_: Any) -> None:
+        def answer(_: Any) -> None:
             output.clear_output()
             with output:
                 try:
@@ -124,10 +109,10 @@ class Explorer:
                 except UserError as error:
                     print(error)
 
-        button.on_click(look)
+        button.on_click(answer)
         display(HBox([field, button]), output)
 
-    def _take_out(self, sentence: str) -> tuple[np.ndarray, pd.DataFrame]:
+    def _occlude(self, sentence: str) -> tuple[np.ndarray, pd.DataFrame]:
         """Return the probabilities, and how much the largest falls without each word."""
         spans = find_words(sentence)
         pieces = [part for part in np.array_split(np.arange(len(spans)), MOST_PIECES) if len(part)]
@@ -139,26 +124,21 @@ class Explorer:
             (sentence[begin:end], begin, end, whole[best] - other[best])
             for (begin, end), other in zip(places, others, strict=True)
         ]
-        return whole, pd.DataFrame(rows, columns=["word", "begin", "end", "pull"])
+        return whole, pd.DataFrame(rows, columns=["word", "begin", "end", "occlusion"])
 
 
 def _colour_words(sentence: str, words: pd.DataFrame) -> str:
     """Return a sentence as HTML with a background behind each word."""
-    strongest = max(words["pull"].abs().max(), 1e-9) if len(words) else 1.0
+    strongest = max(words["occlusion"].abs().max(), 1e-9) if len(words) else 1.0
     parts, last = [], 0
-    for begin, end, pull in words[["begin", "end", "pull"]].itertuples(index=False):
-        colour = "0, 114, 178" if pull > 0 else "213, 94, 0"
-        style = f"background: rgba({colour}, {abs(pull) / strongest * 0.6:.2f})"
-        word = escape(sentence[begin:end])
-        parts += [
-            escape(sentence[last:begin]),
-            f'<span style="{style}" title="{pull:+.3f}">{word}</span>',
-        ]
+    for _, begin, end, size in words.itertuples(index=False):
+        colour = "0, 114, 178" if size > 0 else "213, 94, 0"
+        style = f"background: rgba({colour}, {abs(size) / strongest * 0.6:.2f})"
+        word = f'<span style="{style}" title="{size:+.3f}">{escape(sentence[begin:end])}</span>'
+        parts += [escape(sentence[last:begin]), word]
         last = end
     return f'<p dir="auto">{"".join(parts)}{escape(sentence[last:])}</p>'
 
 
 def _list_words(words: pd.DataFrame) -> str:
-    return ", ".join(
-        f"{word} {pull:+.3f}" for word, pull in zip(words["word"], words["pull"], strict=True)
-    )
+    return ", ".join(f"{row.word} {row.occlusion:+.3f}" for row in words.itertuples())

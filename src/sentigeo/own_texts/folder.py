@@ -38,11 +38,7 @@ FILES = {
 
 
 class OwnFolder(Page):
-    """Where a notebook puts what it found; sentences are gathered into `summary.md`.
-
-    Args:
-        folder: The folder.
-    """
+    """Where a notebook puts what it found; sentences are gathered into `summary.md`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

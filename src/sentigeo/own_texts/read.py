@@ -20,25 +20,15 @@ TEXT_FIELD = "text"  # taken where there is one
 
 @dataclass(frozen=True)
 class OwnTexts:
-    """n texts of a file.
+    """n texts of a file."""
 
-    Attributes:
-        name: Name of the file.
-        rows: (n,) rows of the file that they stand in, counted from 1.
-        texts: The texts as they are.
-        clean: The texts without mark-up, as the encoder reads them.
-        labels: (n,) class numbers, if there are labels.
-        classes: Names of the classes.
-        notes: What was decided while reading, a sentence each.
-    """
-
-    name: str
-    rows: np.ndarray
-    texts: list[str]
-    clean: list[str]
-    labels: np.ndarray | None
-    classes: list[str]
-    notes: list[str]
+    name: str  # of the file
+    rows: np.ndarray  # (n,) in which they stand, counted from 1
+    texts: list[str]  # as they are
+    clean: list[str]  # without mark-up, as the encoder reads them
+    labels: np.ndarray | None  # (n,) class numbers, if there are any
+    classes: list[str]  # their names
+    notes: list[str]  # what was decided while reading, one sentence each
 
 
 def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> OwnTexts:
@@ -48,23 +38,21 @@ def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> 
         source: The file, from here or from the repository.
         text_field: Column of the texts; by default `text`, or the one with the longest texts.
         label_field: Column of the labels, if there are any.
-
-    Raises:
-        UserError: There is no such field, a value is not text, all are empty or alike, one is too
-            long, a label is missing, or the labels are no classes.
     """
     path = locate(source) or Path(source)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a file of texts.")
     table = read_table(path)
     table.columns = [repair(str(name)) for name in table.columns]
+    fields = f"its fields are {', '.join(table.columns)}."
     for field in filter(None, (text_field, label_field)):
-        _check_field(table, field, path)
+        if field not in table:
+            raise UserError(f"{path} has no field '{field}'; {fields}")
     if label_field and label_field == text_field:
         raise UserError(f"{path}: '{label_field}' cannot be both the texts and their labels.")
-    field = text_field or _pick_field(
-        table.drop(columns=[label_field] if label_field else []), path
-    )
+    field = text_field or _pick_field(table.drop(columns=[label_field] if label_field else []))
+    if not field:
+        raise UserError(f"{path} has no field of texts; {fields}")
     texts = _check_texts(table[field], f"{path}, '{field}'")
     clean = [clean_text(text) for text in texts]
     kept = np.flatnonzero([text != "" for text in clean])
@@ -84,27 +72,16 @@ def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> 
     )
 
 
-def _list_fields(table: pd.DataFrame) -> str:
-    return ", ".join(map(str, table.columns))
-
-
-def _check_field(table: pd.DataFrame, field: str, path: Path) -> None:
-    if field not in table:
-        raise UserError(f"{path} has no field '{field}'; its fields are {_list_fields(table)}.")
-
-
-def _pick_field(table: pd.DataFrame, path: Path) -> str:
-    """Return the field `text`, or the one whose texts are longest on average."""
+def _pick_field(table: pd.DataFrame) -> str:
+    """Return the field `text`, or the one whose texts are longest on average, or nothing."""
     if TEXT_FIELD in table:
         return TEXT_FIELD
     lengths = {}
     for name in table:
         values = table[name].dropna()
         if len(values) and all(isinstance(value, str) for value in values):
-            lengths[name] = sum(map(len, values)) / len(table)
-    if not lengths:
-        raise UserError(f"{path} has no field of texts; its fields are {_list_fields(table)}.")
-    return str(max(lengths, key=lambda name: lengths[name]))
+            lengths[str(name)] = sum(map(len, values)) / len(table)
+    return max(lengths, key=lambda name: lengths[name], default="")
 
 
 def _check_texts(values: pd.Series, where: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Run the notebook for a person's own texts, from their file to a folder of results."""
 
-import time
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +8,11 @@ from sentigeo.errors import UserError
 from sentigeo.own_texts.folder import NOTEBOOK, fill_folder
 from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
-from sentigeo.paths import NOTEBOOKS, ROOT
-from sentigeo.progress import NOTE_VARIABLE, RunProgress
+from sentigeo.paths import NOTEBOOKS
+from sentigeo.progress import RunProgress
 from sentigeo.report.notebook import STAGE_VARIABLE
-from sentigeo.report.runner import Kernels, check_parameters, execute
+from sentigeo.report.plan import check_parameters
+from sentigeo.report.process import Process, run_notebook
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
 
@@ -46,10 +45,6 @@ def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
 
 def _execute(stage: Path, parameters: dict[str, Any]) -> None:
     """Execute the notebook into a folder and show how far it is."""
-    notes = stage / "notes"
-    variables = {STAGE_VARIABLE: str(stage), NOTE_VARIABLE: str(notes / SOURCE.stem)}
-    kernel = Kernels().kind(variables)
-    with chdir(ROOT), RunProgress(1, notes) as progress:
-        began = time.monotonic()
-        execute(SOURCE, stage / NOTEBOOK, parameters, None, progress, kernel)
-        progress.finish(SOURCE.stem, time.monotonic() - began)
+    notes, variables = stage / "notes", {STAGE_VARIABLE: str(stage)}
+    with RunProgress(1, notes) as progress:
+        run_notebook(Process(SOURCE, stage / NOTEBOOK, parameters, notes, variables), progress)

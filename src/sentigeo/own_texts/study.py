@@ -1,16 +1,19 @@
 """Clusters, maps and keywords of a person's own texts, few or very many."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from sentigeo.analysis.clusters import Clusters, find_clusters, pick_typical
+from sentigeo.analysis.clusters import Clusters, align_clusters, find_clusters, pick_typical
 from sentigeo.analysis.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
 from sentigeo.analysis.maps import largest_perplexity, load_maps, some_rows
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
+from sentigeo.figures.interactive import make_map_page
+from sentigeo.figures.style import Colouring, colour_clusters, colour_labels
 from sentigeo.own_texts.read import LEAST, OwnTexts
 
 STUDIED = 1_000  # texts that k is chosen with
@@ -24,11 +27,7 @@ LEAST_SCORE = 2.0  # standard errors by which a keyword's odds surpass those of 
 
 
 def read_k(k: Any, texts: OwnTexts) -> int | None:
-    """Return the number of clusters that a person asked for, or none for `auto`.
-
-    Raises:
-        UserError: It is no number, or more than there are different texts.
-    """
+    """Return the number of clusters that a person asked for, or none for `auto`."""
     if str(k).strip().lower() == "auto":
         return None
     most = min(MOST_CLUSTERS, len(set(texts.clean)))
@@ -104,16 +103,9 @@ def _drop_nested(top: pd.DataFrame) -> pd.DataFrame:
 def list_typical(
     texts: OwnTexts, distances: np.ndarray, members: np.ndarray, count: int = 5
 ) -> pd.DataFrame:
-    """List the texts nearest to the middle of each cluster, no text twice.
+    """List a count of texts nearest to the centroid of each cluster, no text twice.
 
-    Args:
-        texts: n texts.
-        distances: (n, k) distances from the centroids.
-        members: (n,) cluster of each text.
-        count: How many of a cluster at most.
-
-    Returns:
-        Columns `cluster` (from 1), `row`, `distance`, `text`.
+    Distances are (n, k). Returns columns `cluster` (from 1), `row`, `distance`, `text`.
     """
     first = pd.Series(texts.clean).drop_duplicates().index.to_numpy()
     rows = []
@@ -124,60 +116,59 @@ def list_typical(
     return pd.DataFrame(rows, columns=["cluster", "row", "distance", "text"])
 
 
+def colour_texts(
+    texts: OwnTexts, members: np.ndarray, overview: pd.DataFrame
+) -> dict[str, Colouring]:
+    """Colour texts by cluster and, if they have any, by label."""
+    coloured = {"cluster": colour_clusters(members, overview)}
+    if texts.labels is not None:
+        coloured["label"] = colour_labels(texts.labels, texts.classes)
+    return coloured
+
+
 def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> pd.DataFrame:
-    """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; a row a cluster."""
+    """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; one row per cluster."""
     sizes = np.bincount(members, minlength=k)
     words = keywords.groupby("cluster")["term"].agg(", ".join)
-    return pd.DataFrame(
-        {
-            "cluster": np.arange(1, k + 1),
-            "texts": sizes,
-            "share": sizes / len(members),
-            "keywords": [words.get(cluster, "") for cluster in range(1, k + 1)],
-        }
-    )
+    numbers = np.arange(1, k + 1)
+    found = {"cluster": numbers, "texts": sizes, "share": sizes / len(members)}
+    return pd.DataFrame(found).assign(keywords=[words.get(number, "") for number in numbers])
 
 
 def list_rows(
     texts: OwnTexts, members: np.ndarray, distances: np.ndarray, maps: dict[str, np.ndarray]
 ) -> pd.DataFrame:
-    """Put what was found about every text side by side.
-
-    Args:
-        texts: n texts.
-        members: (n,) cluster of each.
-        distances: (n, k) distances from the centroids.
-        maps: (n, 2) points by map.
+    """Put the cluster, (n, k) distances and (n, 2) maps of every text side by side.
 
     Returns:
-        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), and two a map.
+        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two per map and,
+        with labels, `label`, `cluster_label` (the one that its cluster is given) and `agrees`.
     """
-    found: dict[str, Any] = {
-        "row": texts.rows,
-        "text": texts.texts,
-        "cluster": members + 1,
-        "distance": distances[np.arange(len(members)), members],
-    }
+    found: dict[str, Any] = {"row": texts.rows, "text": texts.texts, "cluster": members + 1}
+    found["distance"] = distances[np.arange(len(members)), members]
     for method, points in maps.items():
         found |= {f"{method}_1": points[:, 0], f"{method}_2": points[:, 1]}
+    if texts.labels is not None:
+        names = np.array([*texts.classes, ""], dtype=object)
+        answers = align_clusters(texts.labels, members)
+        found |= {"label": names[texts.labels], "cluster_label": names[answers]}
+        found["agrees"] = answers == texts.labels
     return pd.DataFrame(found)
-
-
-def list_labels(texts: OwnTexts, answers: np.ndarray) -> pd.DataFrame:
-    """Return columns `label`, `cluster_label` and `agrees`.
-
-    Args:
-        texts: n labelled texts.
-        answers: (n,) class that each text's cluster stands for; -1 for none.
-    """
-    names = np.array([*texts.classes, ""], dtype=object)
-    agrees = answers == texts.labels
-    own = {"label": names[texts.labels], "cluster_label": names[answers], "agrees": agrees}
-    return pd.DataFrame(own)
 
 
 def list_predictions(probabilities: np.ndarray, classes: Sequence[str]) -> pd.DataFrame:
     """Return columns `predicted` and `probability` from (n, classes) probabilities."""
-    best = probabilities.argmax(axis=1)
-    names = np.array(classes, dtype=object)
-    return pd.DataFrame({"predicted": names[best], "probability": probabilities.max(axis=1)})
+    names = np.array(classes, dtype=object)[probabilities.argmax(axis=1)]
+    return pd.DataFrame({"predicted": names, "probability": probabilities.max(axis=1)})
+
+
+def make_own_map(texts: OwnTexts, maps: dict[str, np.ndarray], groups: dict[str, Colouring]) -> str:
+    """Return the interactive map of so many texts as it can show."""
+    shown = some_rows(len(texts.texts), SHOWN)
+    return make_map_page(
+        f"{len(shown):,} texts of {texts.name}",
+        [texts.texts[row] for row in shown],
+        {MAPS[method]: maps[method][shown] for method in ("tsne", "pca")},
+        {name: replace(own, groups=own.groups[shown]) for name, own in groups.items()},
+        texts.rows[shown],
+    )

@@ -5,6 +5,7 @@ import pandas as pd
 
 from sentigeo.analysis.agreement import estimate_agreement, matched_by_chance
 from sentigeo.analysis.cluster_study import GROUPS, PARTLY, SPLITS, pick_stable
+from sentigeo.analysis.clusters import align_clusters
 from sentigeo.encoder.encoder import PACKAGED_NAME
 from sentigeo.encoder.tokens import count_tokens
 from sentigeo.own_texts.decisions import Reading
@@ -40,13 +41,9 @@ def describe_reading(reading: Reading, texts: OwnTexts) -> str:
 
 
 def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
-    """Say which number of clusters was taken, why, and whether they can be taken for groups.
+    """Say which k was taken, why, and whether clusters can be taken for groups.
 
-    Args:
-        study: As `study_stability` returns it.
-        k: The number that was taken.
-        asked: Whether a person asked for it.
-        seen: Different texts that were studied.
+    The study is that of `study_stability` on so many different texts that were seen.
     """
     best = pick_stable(study)
     if asked:
@@ -91,24 +88,15 @@ def describe_clusters(overview: pd.DataFrame, typical: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def describe_agreement(
-    labels: np.ndarray, members: np.ndarray, answers: np.ndarray, field: str
-) -> str:
-    """Say how far clusters and labels agree, with intervals.
-
-    Args:
-        labels: (n,) classes.
-        members: (n,) clusters.
-        answers: (n,) class that each text's cluster stands for.
-        field: Where the labels come from.
-    """
-    found = estimate_agreement(labels, members, answers, RESAMPLES)
+def describe_agreement(labels: np.ndarray, members: np.ndarray, field: str) -> str:
+    """Say how far (n,) clusters agree with the (n,) labels of a field, with intervals."""
+    found = estimate_agreement(labels, members, align_clusters(labels, members), RESAMPLES)
     k, classes = len(np.unique(members)), len(np.unique(labels))
     left_over = f" ({k - classes} clusters are left without one)" if k > classes else ""
     return (
         f"Agreement of k = {k} clusters with the {classes} labels '{plain(field)}', where each "
         f"label is given one cluster{left_over}: accuracy "
-        f"{found['accuracy']:.3f} (labels dealt at random and matched alike: "
+        f"{found['accuracy']:.3f} (labels shuffled and matched alike: "
         f"{matched_by_chance(labels, members):.3f}), adjusted Rand index {found['ari']:.3f}, "
         f"adjusted mutual information {found['ami']:.3f}."
     )

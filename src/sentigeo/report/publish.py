@@ -2,8 +2,9 @@
 
 import fcntl
 import json
+import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,32 @@ from jsonschema.exceptions import best_match
 
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.ledger.claims import LEDGER, Claim, judge_claim, load_claims
 from sentigeo.ledger.metrics import merge_parts
-from sentigeo.paths import ROOT, RunPaths, list_chapters, run_paths
+from sentigeo.paths import ROOT, RunPaths, run_paths
 from sentigeo.profile import Profile
+from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.headline import fill_readme
-from sentigeo.report.notebook import SKIPPED, list_versions
-from sentigeo.report.runner import (
+from sentigeo.report.notebook import CONDITIONS, list_versions
+from sentigeo.report.plan import (
     Task,
-    chapter_parameters,
-    check_parameters,
-    read_tasks,
-    run_chapters,
+    describe_conditions,
+    find_name,
+    load_ledger,
+    needed_by,
+    plan_chapters,
 )
+from sentigeo.report.provenance import describe_code
+from sentigeo.report.runner import Run, run_chapters
 from sentigeo.report.site import build_site
 
-SCHEMA = Path(__file__).with_name("results.schema.json")
+SCHEMA = ROOT / "reports" / "results.schema.json"
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
 
 
 def run_report(
     profile: Profile,
     root: Path = ROOT,
-    skipped: dict[str, str] | None = None,
+    conditions: Conditions | None = None,
     fresh: bool = False,
 ) -> RunPaths:
     """Execute the numbered notebooks, then put figures, copies, results and site in place.
@@ -46,60 +50,87 @@ def run_report(
     Args:
         profile: What the run is; the notebooks load it again.
         root: The repository.
-        skipped: Chapters that make no sense for this run, and why.
+        conditions: What does not fit this run.
         fresh: Whether to execute chapters that are in the cache, unchanged.
     """
+    conditions = conditions or Conditions()
     paths = run_paths(profile.run_name, root)
-    tasks = plan_chapters(profile, root, skipped or {})
+    tasks = plan_chapters(profile, root, conditions)
     with lock_run(paths):
         _publish(paths)
-        stage_chapters(tasks, profile, paths, root, skipped or {}, fresh)
+        stage_report(tasks, profile, paths, root, conditions, fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
         _publish(paths)
     return paths
 
 
-def plan_chapters(profile: Profile, root: Path, skipped: Collection[str]) -> list[Task]:
-    """Return the notebooks of a report, after a check that they take a profile."""
-    sources = [source for source in list_chapters(root) if source.stem not in skipped]
-    if not sources:
-        raise UserError(f"There are no numbered notebooks in {root / 'notebooks'}.")
-    for source in sources:
-        check_parameters(source, chapter_parameters(profile))
-    return read_tasks(sources)
+def run_chapter(
+    name: str,
+    profile: Profile,
+    root: Path = ROOT,
+    conditions: Conditions | None = None,
+    fresh: bool = False,
+) -> Path:
+    """Execute one chapter, after what it needs that is not in the cache.
+
+    Args:
+        name: The chapter's name or number.
+        profile: What the run is.
+        root: The repository.
+        conditions: What does not fit this run.
+        fresh: Whether to execute the chapter although it is in the cache, unchanged.
+
+    Returns:
+        Where its executed copy is; figures and what it recorded are beside its folder.
+    """
+    conditions = conditions or Conditions()
+    paths = run_paths(profile.run_name, root)
+    chapter = find_name(name, root)
+    if chapter in conditions.skipped:
+        raise UserError(f"{chapter} makes no sense here: {conditions.skipped[chapter]}")
+    tasks = needed_by(chapter, plan_chapters(profile, root, conditions))
+    stage = paths.stage.with_name(f"{paths.name}-chapter")
+    names = frozenset([chapter]) if fresh else frozenset[str]()
+    with lock_run(paths):
+        run = prepare(Run(profile, paths, stage, root, conditions, names))
+        run_chapters(tasks, run, chapter)
+        for path in run.outputs(tasks[-1]):
+            target = paths.chapters / path.relative_to(stage)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        shutil.rmtree(stage)
+    return paths.chapters / "reports" / tasks[-1].source.name
 
 
-def stage_chapters(
+def prepare(run: Run) -> Run:
+    """Empty the stage of a run, and leave word there of what does not fit it."""
+    shutil.rmtree(run.stage, ignore_errors=True)
+    shutil.rmtree(run.paths.failed, ignore_errors=True)
+    (run.stage / "reports").mkdir(parents=True)
+    (run.stage / "figures").mkdir()
+    told = describe_conditions(run.conditions, run.root)
+    write_text(run.part(CONDITIONS), json.dumps(told, ensure_ascii=False))
+    return run
+
+
+def stage_report(
     tasks: list[Task],
     profile: Profile,
     paths: RunPaths,
     root: Path,
-    skipped: dict[str, str],
+    conditions: Conditions,
     fresh: bool,
 ) -> None:
     """Put figures, executed notebooks and results into an empty stage; see `run_report`."""
-    shutil.rmtree(paths.stage, ignore_errors=True)
-    shutil.rmtree(paths.failed, ignore_errors=True)
-    (paths.stage / "reports").mkdir(parents=True)
-    (paths.stage / "figures").mkdir()
-    _tell_skipped(skipped, paths, root)
-    seconds = run_chapters(tasks, profile, paths, root, fresh)
-    results = _merge([task.source for task in tasks], profile, seconds, skipped, paths, root)
-    write_text(paths.stage / "reports" / "results.json", results)
-
-
-def _tell_skipped(skipped: dict[str, str], paths: RunPaths, root: Path) -> None:
-    """Leave word of the claims that skipped chapters would have tested, as a chapter would."""
-    untestable = {c.id: skipped[c.chapter] for c in _load_ledger(root) if c.chapter in skipped}
-    part = {"untestable": untestable}
-    write_text(paths.stage / "parts" / f"{SKIPPED}.json", json.dumps(part, ensure_ascii=False))
-
-
-def _load_ledger(root: Path) -> list[Claim]:
-    """Return the claims that a repository declares."""
-    path = root / "notebooks" / LEDGER.name
-    return load_claims(path) if path.is_file() else []
+    names = frozenset(task.name for task in tasks if fresh)
+    run = prepare(Run(profile, paths, paths.stage, root, conditions, names))
+    seconds = run_chapters(tasks, run)
+    results = _merge(run, tasks, seconds)
+    results["checkpoints"] = _link(results["checkpoints"], paths, root)
+    check_results(results)
+    text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+    write_text(paths.stage / "reports" / "results.json", text)
 
 
 def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
@@ -111,31 +142,40 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     return paths
 
 
-def _merge(
-    sources: list[Path],
-    profile: Profile,
-    seconds: dict[str, float],
-    skipped: dict[str, str],
-    paths: RunPaths,
-    root: Path,
-) -> str:
-    """Join what the chapters recorded, judge the claims, and return the text of `results.json`."""
+def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, Any]:
+    """Join what the chapters recorded, and check that every claim was judged."""
+    told = json.loads(run.part(CONDITIONS).read_text("utf-8"))
     results: dict[str, Any] = {
-        "profile": profile.run_name,
-        "settings": profile.settings,
+        "profile": run.profile.run_name,
+        "settings": run.profile.settings,
         "encoder": {},
         "data": {},
         "versions": list_versions(),
+        **describe_code([task.source for task in tasks], run.root),
         "seconds": seconds,
-        "skipped": skipped,
+        "skipped": told["skipped"],
+        "conditions": told["conditions"],
     }
-    results |= merge_parts(paths.stage / "parts", [source.stem for source in sources])
-    reasons = {**skipped, **results["untestable"]}
-    results["claims"] = [
-        judge_claim(claim, results["metrics"], reasons) for claim in _load_ledger(root)
-    ]
-    check_results(results)
-    return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+    results |= merge_parts(run.stage / "parts", [task.name for task in tasks])
+    judged = results["claims"] | told["claims"]
+    results["untestable"] |= told["untestable"]
+    for claim in load_ledger(run.root):
+        if claim.id not in judged:
+            what = "judged" if claim.metric in results["metrics"] else "measured"
+            name = claim.metric
+            raise UserError(f"The claim {claim.id} names '{name}', which no chapter {what}.")
+    return results | {"claims": [judged[number] for number in sorted(judged)]}
+
+
+def _link(checkpoints: dict[str, str], paths: RunPaths, root: Path) -> dict[str, str]:
+    """Link trained models under names that stay; return these, relative to the repository."""
+    shutil.rmtree(paths.checkpoints, ignore_errors=True)
+    links = {name: paths.checkpoints / name for name in checkpoints}
+    for name, link in links.items():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        model = (ROOT / checkpoints[name]).resolve()
+        link.symlink_to(os.path.relpath(model, link.parent.resolve()))
+    return {name: str(link.relative_to(root)) for name, link in links.items()}
 
 
 def check_results(results: dict[str, Any]) -> None:

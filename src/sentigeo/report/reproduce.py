@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from sentigeo.errors import UserError
 from sentigeo.paths import CACHE_VARIABLE, ROOT, RunPaths, run_paths
 from sentigeo.profile import Profile
-from sentigeo.report.publish import lock_run, plan_chapters, stage_chapters
+from sentigeo.report.fingerprint import Conditions
+from sentigeo.report.plan import plan_chapters
+from sentigeo.report.publish import lock_run, stage_report
 
 # On a machine with as many cores as the first, numbers come out the same. Another processor rounds
 # otherwise, and training makes more of it. So a number may move by half the width of its interval,
@@ -19,6 +22,7 @@ from sentigeo.report.publish import lock_run, plan_chapters, stage_chapters
 LEAST_TOLERANCE = 0.02
 # What a run rests on; results of other settings, texts or weights cannot be compared.
 BASIS = ("profile", "settings", "encoder", "data", "skipped")
+RENAMED = {"head+tail": "first+last"}  # values of `truncation` in older results
 Results = dict[str, Any]
 
 
@@ -52,8 +56,19 @@ class Difference:
         )
 
 
-def run_again(profile: Profile, root: Path = ROOT) -> tuple[Results, Results]:
-    """Run the report from nothing, away from everything published.
+def run_again(
+    profile: Profile,
+    check: Callable[[Profile], Conditions],
+    root: Path = ROOT,
+    keep: bool = False,
+) -> tuple[Results, Results]:
+    """Run the report from nothing, away from everything published, in `build/reproduce/<run>/`.
+
+    Args:
+        profile: What the run is.
+        check: Finds out what does not fit it; called once the cache is an empty one.
+        root: The repository.
+        keep: Whether the cache is kept, in `cache/` there, so that a report can be made from it.
 
     Returns:
         The results that stand written, and those of the new run.
@@ -62,28 +77,35 @@ def run_again(profile: Profile, root: Path = ROOT) -> tuple[Results, Results]:
     if not path.is_file():
         raise UserError("There is no report to compare with: run 'make report' with it first.")
     written = json.loads(path.read_text("utf-8"))
-    if written["settings"] != profile.settings:
+    if _basis(written)["settings"] != _basis({"settings": profile.settings})["settings"]:
         raise UserError("The last report had other settings: run 'make report' first.")
     paths = _paths_apart(profile, root)
     with lock_run(paths):
         shutil.rmtree(paths.cache, ignore_errors=True)
         os.environ[CACHE_VARIABLE] = str(paths.cache)  # for the notebooks too
-        from sentigeo.preflight import check_run  # slow to import, and it writes to the cache
-
-        skipped = check_run(profile)
-        tasks = plan_chapters(profile, root, skipped)
-        stage_chapters(tasks, profile, paths, root, skipped, fresh=True)
-        shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay
+        conditions = check(profile)
+        tasks = plan_chapters(profile, root, conditions)
+        stage_report(tasks, profile, paths, root, conditions, fresh=True)
+        if not keep:
+            shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay
     fresh = paths.stage / "reports" / "results.json"
     return written, json.loads(fresh.read_text("utf-8"))
 
 
+def _basis(results: Results) -> Results:
+    """Return what results rest on, in today's words."""
+    found = {what: results.get(what) for what in BASIS}
+    settings = dict(found["settings"] or {})
+    if settings.get("truncation") in RENAMED:
+        found["settings"] = settings | {"truncation": RENAMED[settings["truncation"]]}
+    return found
+
+
 def compare_results(written: Results, fresh: Results) -> list[Difference]:
     """List what differs between two results, however little, in the order of the first."""
+    before, now = _basis(written), _basis(fresh)
     found = [
-        Difference(what, written.get(what), fresh.get(what))
-        for what in BASIS
-        if written.get(what) != fresh.get(what)
+        Difference(what, before[what], now[what]) for what in BASIS if before[what] != now[what]
     ]
     found += _compare_metrics(written["metrics"], fresh["metrics"])
     verdicts = [{c["id"]: c["verdict"] for c in own["claims"]} for own in (written, fresh)]

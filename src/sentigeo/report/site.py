@@ -1,28 +1,32 @@
 """Build the HTML site from executed notebooks, figures and results."""
 
 import json
+import re
 import shutil
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
 from PIL import Image
 from sphinx.cmd.build import main as sphinx_build
 
 from sentigeo.errors import UserError
-from sentigeo.ledger.claims import show_badge
+from sentigeo.ledger.claims import ledger_table, show_badge
 from sentigeo.paths import SITE_SOURCE
-from sentigeo.report import article
-from sentigeo.report.article import Picture
-from sentigeo.report.headline import abstract, answer_samples, compare_models, write
+from sentigeo.report.headline import abstract, answer_samples, compare_models
 
 PAGES = ("index.md", "figures.md", "numbers.md")
 FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
 COVERS = ("04_maps_classes.png", "05_clusters_maps.png", "02_finetune_dose.png",
           "07_keywords_leans.png", "09_neighbours_shots.png")  # fmt: skip
 THUMBNAIL = (480, 300)  # pixels at most, twice what a card shows
+SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
+Size = tuple[int, int]  # of a picture in pixels
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,6 @@ class Card:
         sentence: The first sentence below it.
         seconds: How long it took; none if that was not recorded.
         cover: File of the figure that stands for it; none if it has no figures.
-        claims: Claims that its page can be linked at.
     """
 
     name: str
@@ -45,7 +48,6 @@ class Card:
     sentence: str
     seconds: float | None
     cover: str | None
-    claims: list[str]
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
@@ -66,9 +68,12 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
     pages.mkdir(parents=True)
-    pictures = article.list_pictures(figures)
-    cards = _write_chapters(reports, results, dict(pictures), pages)
-    _write_pages(results, cards, {own.file: own for _, own in pictures}, pages)
+    sizes = {path.name: read_size(path) for path in sorted(figures.glob("*.png"))}
+    cards = [
+        _write_chapter(path, results, sizes, pages)
+        for path in sorted(reports.glob("[0-8][0-9]_*.ipynb"))
+    ]
+    _write_pages(results, cards, sizes, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
     shutil.copytree(figures, fresh / "figures")
     for card in cards:
@@ -80,23 +85,89 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     return site
 
 
-def _write_chapters(
-    reports: Path, results: dict[str, Any], pictures: dict[bytes, Picture], pages: Path
-) -> list[Card]:
-    """Write the chapters as articles; return what the index page says about each."""
-    cards = []
-    paths = sorted(reports.glob("[0-8][0-9]_*.ipynb"))
-    for path in paths:
-        notebook, number = nbformat.read(path, as_version=4), int(path.stem[:2])
-        title, sentence = article.read_opening(notebook)
-        byline = f'<p class="byline">Chapter {number}</p>'
-        article.make_article(notebook, pictures, byline, [own.stem for own in paths])
-        nbformat.write(notebook, pages / path.name)
-        cover = pick_cover([own["file"] for own in results["figures"].get(path.stem, [])])
-        seconds = results["seconds"].get(path.stem)
-        claims = article.find_claims(notebook)
-        cards.append(Card(path.stem, number, title, sentence, seconds, cover, claims))
-    return cards
+def _write_chapter(
+    path: Path, results: dict[str, Any], sizes: dict[str, Size], pages: Path
+) -> Card:
+    """Write a chapter as an article; return what the index page says about it."""
+    notebook, number = nbformat.read(path, as_version=4), int(path.stem[:2])
+    title, sentence = read_opening(notebook)
+    make_article(notebook, sizes, f'<p class="byline">Chapter {number}</p>')
+    nbformat.write(notebook, pages / path.name)
+    cover = pick_cover([own["file"] for own in results["figures"].get(path.stem, [])])
+    return Card(path.stem, number, title, sentence, results["seconds"].get(path.stem), cover)
+
+
+def read_opening(notebook: NotebookNode) -> tuple[str, str]:
+    """Return a chapter's title and the first sentence below it, as plain text."""
+    title, _, text = notebook.cells[0].source.partition("\n")
+    sentence = SENTENCE.split(" ".join(text.split()), 1)[0]
+    return title.lstrip("# ").strip(), sentence.replace("*", "").replace("`", "")
+
+
+def make_article(notebook: NotebookNode, sizes: dict[str, Size], byline: str) -> None:
+    """Turn an executed notebook into an article, in place.
+
+    Code is folded, one fold per step; figures stand with their captions; links lead to the site's
+    own pages.
+
+    Args:
+        notebook: The executed notebook.
+        sizes: The sizes of the figures by file.
+        byline: A line of HTML to stand below the title.
+    """
+    title, _, text = notebook.cells[0].source.partition("\n")
+    notebook.cells[0].source = f"{title}\n\n{byline}\n{text}"
+    notebook.cells = join_silent(notebook.cells)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace('href="../figures/', 'href="figures/')
+        if cell.cell_type == "code":
+            tags = ["hide-input"] + ["provenance"] * ("open_chapter(" in cell.source)
+            cell.metadata["tags"] = tags
+            kept = [own for own in cell.outputs if "caption_of" not in own.get("metadata", {})]
+            cell.outputs = [show_output(own, sizes) for own in kept]
+
+
+def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """Join code cells that show nothing with the code cell after them, so that one fold is left."""
+    joined: list[NotebookNode] = []
+    for cell in cells:
+        last = joined[-1] if joined else None
+        if last and last.cell_type == cell.cell_type == "code" and not last.outputs:
+            cell.source = f"{last.source}\n\n{cell.source}"
+            joined.pop()
+        joined.append(cell)
+    return joined
+
+
+def show_output(output: NotebookNode, sizes: dict[str, Size]) -> NotebookNode:
+    """Return an output as an article shows it: a figure from its file, with its caption."""
+    data = output.get("data", {})
+    about = output.get("metadata", {}).get("image/png", {})
+    if about.get("file") in sizes:
+        page = frame_picture(about["file"], sizes[about["file"]], about["alt"])
+        return new_output("display_data", {"text/html": page})
+    if "text/html" in data:
+        data["text/html"] = relink(data["text/html"])
+    return output
+
+
+def relink(page: str) -> str:
+    """Lead links to interactive pages and to notebooks to the site's own."""
+    page = page.replace('href="../figures/', 'href="figures/')
+    return re.sub(r'href="(\w+)\.ipynb', r'href="\1.html', page)
+
+
+def frame_picture(file: str, size: Size, caption: str, more: str = "") -> str:
+    """Return a figure with its caption, which may end in more HTML.
+
+    It takes up its room before it is loaded, and is shown alone when it is clicked on.
+    """
+    words = escape(caption)
+    return (
+        f'<figure class="picture"><a href="figures/{file}"><img src="figures/{file}" alt="{words}" '
+        f'width="{size[0]}" height="{size[1]}" loading="lazy"></a>'
+        f"<figcaption>{f'{words} {more}'.strip()}</figcaption></figure>"
+    )
 
 
 def pick_cover(files: list[str]) -> str | None:
@@ -105,30 +176,28 @@ def pick_cover(files: list[str]) -> str | None:
 
 
 def _write_pages(
-    results: dict[str, Any],
-    cards: list[Card],
-    pictures: dict[str, Picture],
-    pages: Path,
+    results: dict[str, Any], cards: list[Card], sizes: dict[str, Size], pages: Path
 ) -> None:
     environment = Environment(
         loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
         autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["number"] = format_number
+    there = {card.name for card in cards}
+    missing = {claim["chapter"] for claim in results["claims"]} - there
     shown = {
         "results": results,
         "cards": cards,
-        "pictures": pictures,
+        "sizes": sizes,
         "front": FRONT_FIGURE,
         "answer": answer_samples(results),
         "abstract": abstract(results),
         "models": compare_models(results),
-        "places": {card.name: card.claims for card in cards},
+        "ledger": relink(ledger_table(results["claims"], missing)[0]),
         "badge": show_badge,
-        "write": write,
-        "frame": article.frame_picture,
+        "frame": frame_picture,
         "areas": group_metrics(results["metrics"]),
-        "thumbnail": lambda file: fit_into(THUMBNAIL, pictures[file]),
+        "thumbnail": lambda file: fit_into(THUMBNAIL, sizes[file]),
     }
     for page in PAGES:
         text = environment.get_template(f"{page}.jinja").render(shown)
@@ -143,17 +212,23 @@ def group_metrics(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return areas
 
 
-def fit_into(box: tuple[int, int], picture: Picture) -> tuple[int, int]:
-    """Return the size in pixels at which a picture fits into a box."""
-    share = min(1.0, box[0] / picture.width, box[1] / picture.height)
-    return round(picture.width * share), round(picture.height * share)
+def read_size(picture: Path) -> Size:
+    """Return the size of a picture in pixels."""
+    with Image.open(picture) as image:
+        return image.size
+
+
+def fit_into(box: Size, size: Size) -> Size:
+    """Return the size at which a picture fits into a box."""
+    share = min(1.0, box[0] / size[0], box[1] / size[1])
+    return round(size[0] * share), round(size[1] * share)
 
 
 def make_thumbnail(source: Path, target: Path) -> None:
     """Write a small copy of a figure."""
     target.parent.mkdir(exist_ok=True)
     with Image.open(source) as image:
-        size = fit_into(THUMBNAIL, Picture(source.name, *image.size))
+        size = fit_into(THUMBNAIL, image.size)
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     small.quantize(64).save(target, optimize=True)
 

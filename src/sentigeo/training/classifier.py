@@ -34,12 +34,12 @@ def load_classifier(
 
 
 class TopClassifier(nn.Module):
-    """The top layers and the head of a BERT-like classifier, fed with a trunk's hidden states.
+    """The top of a BERT-like classifier, fed with a trunk's hidden states.
 
     Args:
-        model: The whole classifier; its own layers are used, so training this trains it.
-        layers: How many layers are trained; with none, only pooler and classifier are. A half
-            stands for the feed-forward half of the lowest one.
+        model: The whole classifier; its layers are used, so training this trains it.
+        layers: How many layers are trained; with none, only the classification head (pooler and
+            classifier) is. A half stands for the feed-forward half of the lowest one.
     """
 
     def __init__(self, model: Any, layers: float) -> None:

@@ -1,7 +1,7 @@
-"""How an encoder and its clusters are trained together, and what training looked like."""
+"""Training an encoder and its clusters together, and what training looked like."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,7 @@ from torch.nn import functional
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.trunk import Trunk, make_batch
 from sentigeo.training.deep_encoder import DeepEncoder, MaskedTexts, divergence_loss, sharpen
-from sentigeo.training.state import (
-    load_state,
-    optimizer_tensors,
-    own_rows,
-    restore_optimizer,
-    save_state,
-    take_step,
-)
+from sentigeo.training.loop import Task, Tensors, fit, own_rows
 
 EVALUATION_TOKENS = 6144
 SILHOUETTES = 2000  # texts behind a mean silhouette, which compares each with all others
@@ -77,7 +70,7 @@ class Course:
 
     Attributes:
         members: The cluster of each of n texts.
-        surety: Mean share of a text in its own cluster.
+        surety: Mean share of a text in the cluster it belongs to.
         silhouette: Mean silhouette of the texts; NaN if all are in one cluster, or each in its own.
         clustering: Mean clustering loss of the epoch; NaN before training and without this loss.
         masked: Mean masked-language loss of the epoch; NaN likewise.
@@ -97,196 +90,171 @@ class Course:
         return float(np.mean(np.array(self.members[-1]) != np.array(self.members[-2])))
 
 
-@dataclass(frozen=True)
-class Work:
-    """What an epoch works on.
+class MaskedTask(Task):
+    """Training on whatever losses a recipe weighs; by itself, the MLM head alone.
+
+    Dropout is off: shares are compared with targets, which are computed without it.
 
     Attributes:
-        source: n texts, as token ids or as a trunk's hidden states.
+        texts: n texts, as token ids or as a trunk's hidden states.
+        copies: The same texts with hidden tokens; epochs take turns. None are needed without the
+            masked-language loss.
         targets: (n, k) shares in clusters to come nearer to, if there is a clustering loss.
-        copy: The texts with hidden tokens, if there is a masked-language loss.
+        losses: Mean of each loss over the steps of the epoch.
     """
 
-    source: TokenIds | Trunk
-    targets: Tensor | None
-    copy: MaskedTexts | None
+    recipe: DeepRecipe
+
+    def __init__(
+        self,
+        body: DeepEncoder,
+        texts: TokenIds | Trunk,
+        copies: Sequence[MaskedTexts],
+        recipe: DeepRecipe,
+        accelerator: Accelerator,
+    ) -> None:
+        super().__init__(body, recipe, accelerator)
+        self.texts, self.copies = texts, copies
+        self.targets: Tensor | None = None
+        self.losses: dict[str, float] = {}
+        self.rng, self.steps = np.random.default_rng(), 0
+
+    def begin(self, epoch: int) -> list[np.ndarray] | None:
+        """Return the batches of an epoch."""
+        if epoch == self.recipe.epochs:
+            return None
+        self.rng, self.losses = np.random.default_rng([self.recipe.seed, epoch]), {}
+        lengths, most = self.texts.lengths, self.recipe.batch_size
+        budget = most * int(lengths.max())
+        batches = token_batches(np.arange(len(lengths)), lengths, budget, most, self.rng)
+        self.steps = len(batches)
+        return batches
+
+    def rate(self, epoch: int, step: int, steps: int) -> float:
+        """Return the learning rate of a step; it rises with every one of them at first."""
+        warmup, epochs = self.recipe.warmup, epoch + (step + 1) / steps
+        return self.recipe.learning_rate * (min(1.0, epochs / warmup) if warmup else 1.0)
+
+    def loss(self, model: Any, batch: np.ndarray, epoch: int, step: int) -> Tensor:
+        """Return the weighted sum of this process's part of the losses."""
+        asked = math.ceil(self.recipe.masked_share * len(batch))
+        guessed = self.rng.permutation(batch)[:asked]
+        copy = self.copies[epoch % len(self.copies)] if self.recipe.masked else None
+        losses = self._losses(model, copy, batch, guessed)
+        for name, loss in losses.items():
+            mean = float(self.accelerator.reduce(loss.detach(), "mean"))
+            self.losses[name] = self.losses.get(name, 0.0) + mean / self.steps
+        return sum(  # type: ignore[return-value]
+            getattr(self.recipe, name) * loss for name, loss in losses.items()
+        )
+
+    def _losses(
+        self, model: Any, copy: MaskedTexts | None, batch: np.ndarray, guessed: np.ndarray
+    ) -> Tensors:
+        """Return this process's part of the losses."""
+        texts = masked = None
+        if self.targets is not None:
+            mine, weight = own_rows(batch, self.accelerator)
+            texts = self._place(*make_batch(self.texts, mine))
+        if copy is not None:
+            asked, share = own_rows(guessed, self.accelerator)
+            inputs, mask = make_batch(copy.source, asked)
+            chosen, answers = copy.ask(asked, mask.shape[1])
+            masked = self._place(inputs, mask, chosen)
+        shares, scores = model(texts, masked)
+        losses = {}
+        if self.targets is not None:
+            losses["clustering"] = weight * len(mine) * divergence_loss(self.targets[mine], shares)
+        if copy is not None:
+            missed = functional.cross_entropy(scores, answers.to(scores.device), reduction="sum")
+            losses["masked"] = share * len(guessed) / max(1, copy.count(guessed)) * missed
+        return losses
+
+    def _place(self, *tensors: Tensor) -> list[Tensor]:
+        return [tensor.to(self.accelerator.device) for tensor in tensors]
+
+
+class ClusterTask(MaskedTask):
+    """Training encoder and clusters; targets are computed anew before each epoch."""
+
+    save_every = SAVE_EVERY
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.course = Course()
+
+    def begin(self, epoch: int) -> list[np.ndarray] | None:
+        """Return the batches of an epoch; none if hardly any text changed its cluster."""
+        shares, recipe = self._refresh(), self.recipe
+        if epoch > recipe.warmup and self.course.changed < recipe.tolerance:
+            return None
+        self.targets = sharpen(shares, recipe.balance) if recipe.clustering else None
+        return super().begin(epoch)
+
+    def _refresh(self) -> Tensor:
+        """Return the (n, k) shares of all texts in the clusters, and note how things stand."""
+        vectors, course = embed_all(self.body, self.texts, self.accelerator), self.course
+        with torch.inference_mode():
+            shares: Tensor = self.body.assign(vectors)
+        surest, members = shares.max(dim=1)
+        several = 2 <= len(members.unique()) < len(members)
+        some = {"sample_size": min(SILHOUETTES, len(members)), "random_state": 0}
+        spread = silhouette_score(vectors.cpu(), members.cpu(), **some) if several else float("nan")
+        course.members.append(members.tolist())
+        course.surety.append(float(surest.mean()))
+        course.silhouette.append(float(spread))
+        course.clustering.append(self.losses.get("clustering", float("nan")))
+        course.masked.append(self.losses.get("masked", float("nan")))
+        return shares
+
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """Return the course and the last losses."""
+        return {}, {"course": vars(self.course), "losses": self.losses}
+
+    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        """Take back the course and the last losses."""
+        self.course, self.losses = Course(**facts["course"]), facts["losses"]
 
 
 def train_clusters(
     body: DeepEncoder,
-    source: TokenIds | Trunk,
+    texts: TokenIds | Trunk,
     copies: Sequence[MaskedTexts],
     recipe: DeepRecipe,
     state: Path,
-    on_epoch: Callable[[int, Course], None] = lambda epoch, course: None,
+    on_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Course:
-    """Train encoder and clusters in place; a run that was killed goes on where it was.
+    """Train encoder and clusters in place; arguments as for `MaskedTask` and `fit`."""
+    body.train_parts(recipe.parts)
+    task = ClusterTask(body, texts, copies, recipe, Accelerator())
+    fit(task, state, on_epoch)
+    return task.course
 
-    Dropout is off: shares are compared with targets, which are computed without it.
 
-    Args:
-        body: What is trained.
-        source: n texts, as token ids or as a trunk's hidden states.
-        copies: The same texts with hidden tokens; epochs take turns. None are needed without the
-            masked-language loss.
-        recipe: How to train.
-        state: Folder of the state; removed by `forget_state` when the result is safe.
-        on_epoch: Called after each epoch.
+def warm_head(body: DeepEncoder, copies: Sequence[MaskedTexts], recipe: DeepRecipe) -> list[float]:
+    """Train the MLM head alone, in place; return the mean loss of each epoch.
+
+    A new head knows nothing: what it would tell the layers below at first is noise.
     """
-    accelerator = Accelerator()
-    body.to(accelerator.device)
-    weights = body.train_parts(recipe.parts)
-    optimizer = torch.optim.AdamW(
-        weights.values(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
-    )
-    course, losses = _resume(weights, optimizer, state)
-    model, optimizer = accelerator.prepare(body, optimizer)
-    for epoch in range(len(course.members), recipe.epochs + 1):
-        shares = _refresh(body, source, course, losses, accelerator)
-        settled = epoch > recipe.warmup and course.changed < recipe.tolerance
-        if epoch == recipe.epochs or settled:
-            break
-        targets = sharpen(shares, recipe.balance) if recipe.clustering else None
-        copy = copies[epoch % len(copies)] if recipe.masked else None
-        work = Work(source, targets, copy)
-        losses = _train_epoch(model, optimizer, work, recipe, epoch, accelerator)
-        if accelerator.is_main_process and (epoch + 1) % SAVE_EVERY == 0:
-            moments = optimizer_tensors(optimizer)
-            tensors = {"weights": dict[str, Tensor](weights), "moments": moments}
-            save_state(state, epoch + 1, tensors, {"course": vars(course), "losses": losses})
-        accelerator.wait_for_everyone()
-        on_epoch(epoch, course)
-    return course
+    body.train_parts({"head"})
+    losses: list[float] = []
+    task = MaskedTask(body, copies[0].source, copies, recipe, Accelerator())
+    fit(task, on_epoch=lambda epoch: losses.append(task.losses["masked"]))
+    return losses
 
 
 def embed_all(
-    body: DeepEncoder, source: TokenIds | Trunk, accelerator: Accelerator | None = None
+    body: DeepEncoder, texts: TokenIds | Trunk, accelerator: Accelerator | None = None
 ) -> Tensor:
     """Return the (n, d) vectors of all texts; processes share the work."""
     accelerator = accelerator or Accelerator()
     device = accelerator.device
     body.to(device)
-    rows = np.arange(len(source.lengths))
+    rows = np.arange(len(texts.lengths))
     found = torch.zeros(len(rows), body.centroids.shape[1], device=device)
-    batches = token_batches(rows, source.lengths, EVALUATION_TOKENS)
+    batches = token_batches(rows, texts.lengths, EVALUATION_TOKENS)
     with torch.inference_mode():
         for batch in batches[accelerator.process_index :: accelerator.num_processes]:
-            inputs, mask = make_batch(source, batch)
+            inputs, mask = make_batch(texts, batch)
             found[batch] = body.embed(inputs.to(device), mask.to(device))
     return accelerator.reduce(found, "sum")  # type: ignore[no-any-return]
-
-
-def warm_head(body: DeepEncoder, copies: Sequence[MaskedTexts], recipe: DeepRecipe) -> list[float]:
-    """Train the masked-language head alone, in place; return the mean loss of each epoch.
-
-    A new head knows nothing: what it would tell the layers below at first is noise.
-    """
-    accelerator = Accelerator()
-    weights = body.to(accelerator.device).train_parts({"head"})
-    optimizer = torch.optim.AdamW(weights.values(), weight_decay=recipe.weight_decay, fused=True)
-    model, optimizer = accelerator.prepare(body, optimizer)
-    losses = []
-    for epoch in range(recipe.epochs):
-        copy = copies[epoch % len(copies)]
-        work = Work(copy.source, None, copy)
-        found = _train_epoch(model, optimizer, work, recipe, epoch, accelerator)
-        losses.append(found["masked"])
-    return losses
-
-
-def _resume(
-    weights: Mapping[str, Tensor], optimizer: Any, state: Path
-) -> tuple[Course, dict[str, float]]:
-    """Load the newest whole state into what is trained; return its course and last losses."""
-    found = load_state(state)
-    if found is None:
-        return Course(), {}
-    tensors, facts = found
-    with torch.no_grad():
-        for name, weight in weights.items():
-            weight.copy_(tensors["weights"][name])
-    restore_optimizer(optimizer, tensors["moments"])
-    return Course(**facts["course"]), facts["losses"]
-
-
-def _refresh(
-    body: DeepEncoder,
-    source: TokenIds | Trunk,
-    course: Course,
-    losses: dict[str, float],
-    accelerator: Accelerator,
-) -> Tensor:
-    """Return the (n, k) shares of all texts in the clusters, and note how things stand."""
-    vectors = embed_all(body, source, accelerator)
-    with torch.inference_mode():
-        shares = body.assign(vectors)
-    surest, members = shares.max(dim=1)
-    several = 2 <= len(members.unique()) < len(members)
-    some = {"sample_size": min(SILHOUETTES, len(members)), "random_state": 0}
-    spread = silhouette_score(vectors.cpu(), members.cpu(), **some) if several else float("nan")
-    course.members.append(members.tolist())
-    course.surety.append(float(surest.mean()))
-    course.silhouette.append(float(spread))
-    course.clustering.append(losses.get("clustering", float("nan")))
-    course.masked.append(losses.get("masked", float("nan")))
-    return shares
-
-
-def _train_epoch(
-    model: Any,
-    optimizer: Any,
-    work: Work,
-    recipe: DeepRecipe,
-    epoch: int,
-    accelerator: Accelerator,
-) -> dict[str, float]:
-    """Train one epoch; return the mean of each loss over the steps."""
-    rng = np.random.default_rng([recipe.seed, epoch])
-    lengths = work.source.lengths
-    budget = recipe.batch_size * int(lengths.max())
-    batches = token_batches(np.arange(len(lengths)), lengths, budget, recipe.batch_size, rng)
-    sums: dict[str, float] = {}
-    for step, batch in enumerate(batches):
-        _set_rate(optimizer, recipe, epoch + (step + 1) / len(batches))
-        guessed = rng.permutation(batch)[: math.ceil(recipe.masked_share * len(batch))]
-        losses = _losses(model, work, batch, guessed, accelerator)
-        total = sum(getattr(recipe, name) * loss for name, loss in losses.items())
-        take_step(total, model, optimizer, accelerator, recipe.clip, epoch)
-        for name, loss in losses.items():
-            mean = accelerator.reduce(loss.detach(), "mean")
-            sums[name] = sums.get(name, 0.0) + float(mean) / len(batches)
-    return sums
-
-
-def _losses(
-    model: Any, work: Work, batch: np.ndarray, guessed: np.ndarray, accelerator: Accelerator
-) -> dict[str, Tensor]:
-    """Return this process's part of the losses; their mean over processes counts."""
-    texts = masked = None
-    if work.targets is not None:
-        mine, weight = own_rows(batch, accelerator)
-        texts = _to(accelerator, *make_batch(work.source, mine))
-    if work.copy is not None:
-        asked, share = own_rows(guessed, accelerator)
-        inputs, mask = make_batch(work.copy.source, asked)
-        chosen, answers = work.copy.ask(asked, mask.shape[1])
-        masked = _to(accelerator, inputs, mask, chosen)
-    shares, scores = model(texts, masked)
-    losses = {}
-    if work.targets is not None:
-        losses["clustering"] = weight * len(mine) * divergence_loss(work.targets[mine], shares)
-    if work.copy is not None:
-        missed = functional.cross_entropy(scores, answers.to(scores.device), reduction="sum")
-        losses["masked"] = share * len(guessed) / max(1, work.copy.count(guessed)) * missed
-    return losses
-
-
-def _to(accelerator: Accelerator, *tensors: Tensor) -> list[Tensor]:
-    return [tensor.to(accelerator.device) for tensor in tensors]
-
-
-def _set_rate(optimizer: Any, recipe: DeepRecipe, epochs: float) -> None:
-    """Set the learning rate after so many epochs, parts of one included."""
-    rising = min(1.0, epochs / recipe.warmup) if recipe.warmup else 1.0
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * rising

@@ -1,6 +1,6 @@
 """How clusters under training stand: how they agree with labels, and whether they are healthy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sentigeo.analysis.clusters import align_clusters, find_clusters
 from sentigeo.training.deep_clustering import Course
-from sentigeo.training.deep_study import CONDITIONS, DeepRun, DeepStudy
+from sentigeo.training.deep_study import CONDITIONS, DeepRun, Draw, DrawResult
 
 LOST = 0.1  # of its even share: a cluster with fewer texts is lost
 SHUFFLES = 20  # random clusters behind the chance level
@@ -63,33 +63,34 @@ def score_courses(runs: Sequence[DeepRun]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def score_ends(study: DeepStudy, runs: Sequence[DeepRun]) -> pd.DataFrame:
+def score_ends(result: DrawResult) -> pd.DataFrame:
     """Measure the clusters that every condition ends with.
 
     Besides the runs: `kmeans` and `kmeans_mean` on the [CLS] and the mean vectors of the encoder as
-    it is, and `chance`, clusters as large as those of `kmeans` that are dealt at random. Where
+    it is, and `chance`, clusters as large as those of `kmeans`, assigned at random. Where
     there was no clustering loss, K-Means finds clusters of the trained encoder.
 
     Returns:
         Columns `set` (title), `draw`, `condition`, and those of `score_members`.
     """
-    k, labels, first = study.k, study.texts.labels, study.first_clusters.members
+    texts, seed, first = result.draw.texts, result.draw.seed, result.first.members
+    k, labels = len(texts.classes), texts.labels
     ends = {"kmeans": first}
-    ends["kmeans_mean"] = find_clusters(study.start("mean"), k, study.seed).members
-    for run in runs:
+    ends["kmeans_mean"] = find_clusters(result.pretrained.matrix(-1, "mean"), k, seed).members
+    for run in result.runs:
         ends[run.condition] = np.array(run.course.members[-1])
         if not CONDITIONS[run.condition].clustering:
-            ends[run.condition] = find_clusters(run.vectors, k, study.seed).members
+            ends[run.condition] = find_clusters(run.vectors, k, seed).members
     scores = {name: score_members(labels, members, k) for name, members in ends.items()}
-    rng = np.random.default_rng(study.seed)
-    dealt = [score_members(labels, rng.permutation(first), k) for _ in range(SHUFFLES)]
-    scores["chance"] = {name: float(np.mean([own[name] for own in dealt])) for name in dealt[0]}
+    rng = np.random.default_rng(seed)
+    random = [score_members(labels, rng.permutation(first), k) for _ in range(SHUFFLES)]
+    scores["chance"] = {name: float(np.mean([one[name] for one in random])) for name in random[0]}
     frame = pd.DataFrame(scores).T.rename_axis("condition").reset_index()
-    return frame.assign(set=study.texts.title, draw=study.seed)
+    return frame.assign(set=texts.title, draw=seed)
 
 
 def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
-    """Return how much a measure differs between two conditions, a row a set, a column a draw."""
+    """Return how much a measure differs between two conditions; sets are rows, draws columns."""
     own = ends.set_index("condition")
     tables = [own.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
     return tables[0] - tables[1]
@@ -127,3 +128,37 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
 def size_shares(course: Course, k: int) -> np.ndarray:
     """Return the (epochs + 1, k) shares of the texts in each cluster."""
     return np.stack([np.bincount(own, minlength=k) / len(own) for own in course.members])
+
+
+def largest_sizes(
+    runs: Sequence[DeepRun], titles: Mapping[str, str]
+) -> dict[tuple[str, str], np.ndarray]:
+    """Return the shares of clusters of the draw that ends with the largest, by set and condition.
+
+    Args:
+        runs: The runs.
+        titles: Conditions that are shown, and what to call them.
+    """
+    found: dict[tuple[str, str], np.ndarray] = {}
+    for title in dict.fromkeys(run.texts.title for run in runs):
+        for name, heading in titles.items():
+            same = [run for run in runs if run.condition == name and run.texts.title == title]
+            sizes = [size_shares(run.course, len(run.texts.classes)) for run in same]
+            found[title, heading] = max(sizes, key=lambda shares: shares[-1].max())
+    return found
+
+
+def list_sets(draws: Sequence[Draw], most_tokens: int) -> pd.DataFrame:
+    """Describe the sets of texts by their first draws, cut to so many tokens."""
+    return pd.DataFrame(
+        {
+            "set": draw.texts.title,
+            "draws": sum(other.texts.title == draw.texts.title for other in draws),
+            "texts of a draw": len(draw.texts.texts),
+            "classes": ", ".join(draw.texts.classes),
+            "median tokens": np.median(draw.tokens.lengths),
+            "cut": float((draw.tokens.lengths == most_tokens).mean()),
+        }
+        for draw in draws
+        if draw.seed == 0
+    )

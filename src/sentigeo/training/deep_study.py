@@ -1,31 +1,29 @@
-"""The study of deep clustering: one draw of texts, several conditions."""
+"""The study of deep clustering: several draws of texts, several conditions each."""
 
 import copy
 import json
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file, save_file
-from threadpoolctl import threadpool_limits
 
 from sentigeo.analysis.clusters import Clusters, find_clusters
 from sentigeo.cache import Store, package_versions
 from sentigeo.code_hash import hash_code
+from sentigeo.cores import run_in_processes
 from sentigeo.data.text_sets import TextSet
 from sentigeo.encoder.bert_layers import BERT_LIKE
-from sentigeo.encoder.encoder import Encoder
-from sentigeo.encoder.extract import extract
+from sentigeo.encoder.encoder import Encoder, load_encoder
+from sentigeo.encoder.extract import extract, one_thread
 from sentigeo.encoder.tokens import TokenIds, encode_texts
 from sentigeo.encoder.trunk import Trunk
-from sentigeo.encoder.vectors import Kind, Pooling, Vectors
+from sentigeo.encoder.vectors import Kind, Vectors
 from sentigeo.errors import UserError
 from sentigeo.files import load_array, write_text
 from sentigeo.profile import Profile
@@ -45,7 +43,13 @@ from sentigeo.training.deep_encoder import (
     load_masked_lm,
     mask_tokens,
 )
-from sentigeo.training.state import forget_state, obtain
+from sentigeo.training.loop import forget_state, obtain
+
+HEAD = "head.safetensors"
+KEPT = "kl_mlm"  # the run whose encoder is kept
+COPIES = 2  # of each text, with other tokens hidden
+MASKED_SHARE = 1 / 4  # of the texts of a step whose hidden tokens are guessed
+WARM_EPOCHS, WARM_RATE = 4, 2e-3  # of a new MLM head
 
 
 @dataclass(frozen=True)
@@ -74,22 +78,31 @@ CONDITIONS = {
 }
 
 
-HEAD = "head.safetensors"
+@dataclass(frozen=True)
+class Draw:
+    """Texts to be clustered, and what training them depends on.
 
+    Attributes:
+        texts: The texts; training never sees their labels.
+        seed: Draws the order of texts and K-Means; the first draw keeps an encoder.
+        tokens: Their token ids.
+        depth: How many layers are trained.
+        warming: How a new MLM head is warmed up.
+        recipes: How each condition is trained.
+        key: All that the results depend on, recipes apart.
+    """
 
-KEPT = "kl_mlm"  # the run whose encoder is kept
+    texts: TextSet
+    seed: int
+    tokens: TokenIds
+    depth: int
+    warming: DeepRecipe
+    recipes: dict[str, DeepRecipe]
+    key: dict[str, Any]
 
-
-COPIES = 2  # of each text, with other tokens hidden
-
-
-MASKED_SHARE = 1 / 4  # of the texts of a step whose hidden tokens are guessed
-
-
-MASKED_COST = 2  # of a step with guesses, where one without is 1
-
-
-WARM_EPOCHS, WARM_RATE = 4, 2e-3  # of a new masked-language head
+    def key_of(self, condition: str) -> dict[str, Any]:
+        """Return what a run depends on."""
+        return {**self.key, "recipe": asdict(self.recipes[condition])}
 
 
 @dataclass(frozen=True)
@@ -118,203 +131,195 @@ class DeepRun:
         return (self.folder / "config.json").is_file()
 
 
-class DeepStudy:
-    """Trains clusters of some texts under every condition, or reads them from the cache.
-
-    Args:
-        texts: What is clustered; training never sees the labels.
-        encoder: What to start from.
-        profile: Says how long and how deep.
-        store: Where results are kept.
-        seed: Draws the order of texts and K-Means; the first keeps an encoder.
+@dataclass(frozen=True)
+class DrawResult:
+    """What came of a draw.
 
     Attributes:
-        depth: How many layers are trained.
+        draw: The draw.
+        pretrained: The last layer's [CLS] and mean vectors of the encoder as it is.
+        first: K-Means clusters of these [CLS] vectors.
+        hidden_tokens: Tokens to be guessed in all copies.
+        head_losses: Mean loss of each epoch in which a new MLM head was warmed up.
+        runs: One run per condition.
     """
 
-    def __init__(
-        self, texts: TextSet, encoder: Encoder, profile: Profile, store: Store, seed: int = 0
-    ) -> None:
-        self.texts, self.encoder, self.profile, self.store = texts, encoder, profile, store
-        self.seed = seed
-        check_masked_lm(encoder)
-        if profile.deep_tokens > encoder.max_length:
-            raise UserError(
-                f"deep_tokens is {profile.deep_tokens}, but the encoder reads at most "
-                f"{encoder.max_length} tokens."
-            )
-        self.tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "first")
-        self.depth = min(profile.deep_layers, encoder.layers)
-        cut = encoder.model.config.model_type in BERT_LIKE and self.depth < encoder.layers
-        self._kept_layers = [encoder.layers - self.depth] if cut else []
-        warming = DeepRecipe(
-            WARM_EPOCHS, WARM_RATE, profile.deep_batch_size, clustering=0.0, masked=1.0
+    draw: Draw
+    pretrained: Vectors
+    first: Clusters
+    hidden_tokens: int
+    head_losses: list[float]
+    runs: list[DeepRun]
+
+
+def prepare_draw(texts: TextSet, seed: int, encoder: Encoder, profile: Profile) -> Draw:
+    """Tokenise a draw of texts and say how it is trained."""
+    check_masked_lm(encoder)
+    if profile.deep_tokens > encoder.max_length:
+        raise UserError(
+            f"deep_tokens is {profile.deep_tokens}, but the encoder reads at most "
+            f"{encoder.max_length} tokens."
         )
-        self._warming = warming
-        self._key = {
-            "encoder": [encoder.sha256, encoder.file_sha256, encoder.revision, profile.model],
-            "tokenizer": encoder.tokenizer_sha256,
-            "texts": self.tokens.sha256,
-            "settings": [self.k, self.depth, seed, COPIES, asdict(warming)],
-            "code": hash_code(__name__),
-            "versions": package_versions("torch", "transformers", "scikit-learn"),
-        }
+    tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "first")
+    depth = min(profile.deep_layers, encoder.layers)
+    warming = DeepRecipe(
+        WARM_EPOCHS, WARM_RATE, profile.deep_batch_size, clustering=0.0, masked=1.0
+    )
+    key = {
+        "encoder": [encoder.sha256, encoder.file_sha256, encoder.revision, profile.model],
+        "tokenizer": encoder.tokenizer_sha256,
+        "texts": tokens.sha256,
+        "settings": [len(texts.classes), depth, seed, COPIES, asdict(warming)],
+        "code": hash_code(__name__),
+        "versions": package_versions("torch", "transformers", "scikit-learn"),
+    }
+    recipes = {name: _recipe(condition, seed, profile) for name, condition in CONDITIONS.items()}
+    return Draw(texts, seed, tokens, depth, warming, recipes, key)
 
-    @property
-    def k(self) -> int:
-        """Number of clusters: as many as there are classes."""
-        return len(self.texts.classes)
 
-    @property
-    def hidden_tokens(self) -> int:
-        """Tokens to be guessed in all copies."""
-        return sum(len(copy.places) for copy in self._copies)
+def train_draws(
+    draws: Sequence[Draw], encoder: Encoder, profile: Profile, store: Store
+) -> list[DrawResult]:
+    """Return what came of draws under all conditions, training what is not in the store.
 
-    def start(self, pooling: Pooling = "cls") -> np.ndarray:
-        """Return the (n, d) vectors of the last layer of the encoder as it is."""
-        return self._reading[0].matrix(-1, pooling)
+    On a CPU draws train side by side, each in a process with one thread; several processes of
+    `accelerate launch` train every run together.
+    """
+    accelerator = Accelerator()
+    jobs = [(draw, profile.model, profile.model_revision, store.root) for draw in draws]
+    if accelerator.num_processes > 1 or accelerator.device.type != "cpu":
+        for job in track(jobs, "clustering"):
+            train_draw(*job)
+    else:
+        missing = [job for job in jobs if not _is_stored(job[0], store)]
+        list(run_in_processes(train_draw, missing, "clustering"))
+    return [_read_draw(draw, encoder, store) for draw in draws]
 
-    @cached_property
-    def first_clusters(self) -> Clusters:
-        """K-Means clusters of the [CLS] vectors of the encoder as it is."""
-        return find_clusters(self.start(), self.k, self.seed)
 
-    @property
-    def head_losses(self) -> list[float]:
-        """Mean loss of each epoch in which a new masked-language head was warmed up."""
-        found = json.loads((self._head / "losses.json").read_text("utf-8"))
-        return [float(loss) for loss in found]
+def train_draw(draw: Draw, model: str, revision: str | None, root: Path) -> None:
+    """Train a draw under every condition that is not in the store.
 
-    def runs(self) -> list[DeepRun]:
-        """Return the runs of all conditions, training those that are not in the cache."""
-        accelerator, names = Accelerator(), list(CONDITIONS)
-        if accelerator.num_processes == 1:  # several must all ask, whatever each of them finds
-            names = [name for name in names if not self.store.find("deep", self._run_key(name))]
-        if names:
-            self._train_all(names, accelerator)
-        return [self._read(name) for name in CONDITIONS]
+    Args:
+        draw: The draw.
+        model: Encoder to start from.
+        revision: Its revision.
+        root: Folder of the store.
+    """
+    encoder, store, accelerator = load_encoder(model, revision), Store(root), Accelerator()
+    with one_thread(accelerator.device):
+        _, texts = _read_texts(draw, encoder, store)
+        copies = _hide_tokens(draw, encoder, store)
+        base = _new_body(draw, encoder, store, copies, model, revision)
+        for name in CONDITIONS:
+            key = draw.key_of(name)
+            state = store.place("training", key)
+            fill = partial(_fill, draw, name, base, texts, copies, state, encoder.tokenizer)
+            obtain(store, "deep", key, fill, accelerator)
+            if accelerator.is_main_process:
+                forget_state(state)
 
-    def recipe(self, condition: str) -> DeepRecipe:
-        """Return how a run is trained."""
-        chosen = CONDITIONS[condition]
-        return DeepRecipe(
-            epochs=math.ceil(chosen.part * self.profile.deep_epochs),
-            learning_rate=self.profile.deep_learning_rate,
-            batch_size=self.profile.deep_batch_size,
-            clustering=float(chosen.clustering),
-            masked=self.profile.deep_masked_weight * chosen.masked,
-            balance=chosen.balance,
-            masked_share=MASKED_SHARE,
-            seed=self.seed,
-        )
 
-    def _train_all(self, names: list[str], accelerator: Accelerator) -> None:
-        """Train runs; on a CPU each core trains one of its own, which wastes less than sharing."""
-        base = self._prepare()
-        costs = [MASKED_COST if CONDITIONS[name].masked else 1 for name in names]
-        jobs = [partial(self._obtain, name, base, accelerator) for name in names]
-        if accelerator.num_processes == 1 and accelerator.device.type == "cpu":
-            _run_on_cores(jobs, costs)
-        else:
-            for job in track(jobs, "clustering", costs):
-                job()
+def _is_stored(draw: Draw, store: Store) -> bool:
+    runs = [store.find("deep", draw.key_of(name)) for name in CONDITIONS]
+    return all(runs) and store.find("deep-head", draw.key) is not None
 
-    def _prepare(self) -> DeepEncoder:
-        """Return the encoder that every run copies; and have ready all else that runs share."""
-        _ = self._source, self._copies, self.first_clusters
-        body, _ = self._new_body()
-        warm = self._head / HEAD
-        if warm.is_file():
-            body.load_state_dict(load_file(warm), strict=False)
-        return body
 
-    def _obtain(self, name: str, base: DeepEncoder, accelerator: Accelerator) -> None:
-        """Train a run and store it."""
-        key = self._run_key(name)
-        obtain(self.store, "deep", key, partial(self._train, name, base), accelerator)
-        if accelerator.is_main_process:
-            forget_state(self.store.place("training", key))
+def _recipe(condition: Condition, seed: int, profile: Profile) -> DeepRecipe:
+    """Return how a condition is trained."""
+    return DeepRecipe(
+        epochs=math.ceil(condition.part * profile.deep_epochs),
+        learning_rate=profile.deep_learning_rate,
+        batch_size=profile.deep_batch_size,
+        clustering=float(condition.clustering),
+        masked=profile.deep_masked_weight * condition.masked,
+        balance=condition.balance,
+        masked_share=MASKED_SHARE,
+        seed=seed,
+    )
 
-    def _train(self, name: str, base: DeepEncoder, folder: Path) -> None:
-        """Train a run and write what came of it into a folder."""
-        body = copy.deepcopy(base)
-        state = self.store.place("training", self._run_key(name))
-        course = train_clusters(body, self._source, self._copies, self.recipe(name), state)
-        vectors = embed_all(body, self._source).cpu().numpy()
-        np.save(folder / "vectors.npy", vectors, allow_pickle=False)
-        write_text(folder / "course.json", json.dumps(vars(course)))
-        if name == KEPT and self.seed == 0:
-            body.model.base_model.save_pretrained(folder)
-            self.encoder.tokenizer.save_pretrained(folder)
-            centroids = body.centroids.detach().cpu().numpy()
-            np.save(folder / "centroids.npy", centroids, allow_pickle=False)
 
-    def _read(self, name: str) -> DeepRun:
-        folder = self.store.place("deep", self._run_key(name))
-        course = Course(**json.loads((folder / "course.json").read_text("utf-8")))
-        return DeepRun(
-            self.texts, self.seed, name, course, load_array(folder / "vectors.npy"), folder
-        )
+def _kept_layers(draw: Draw, encoder: Encoder) -> list[int]:
+    """Return the layer that training starts from, if the encoder can be cut there."""
+    cut = encoder.model.config.model_type in BERT_LIKE and draw.depth < encoder.layers
+    return [encoder.layers - draw.depth] if cut else []
 
-    def _run_key(self, name: str) -> dict[str, Any]:
-        """Return what a run depends on."""
-        return {**self._key, "recipe": asdict(self.recipe(name))}
 
-    def _new_body(self) -> tuple[DeepEncoder, bool]:
-        """Return the encoder as it was loaded, and whether its head is new."""
-        model, new = load_masked_lm(self.profile.model, self.profile.model_revision)
-        kind = TopDeepEncoder if self._kept_layers else DeepEncoder
-        words, centroids = self._copies[0].words, self.first_clusters.centroids
-        return kind(model, self.depth, centroids, words), new
+def _read_texts(draw: Draw, encoder: Encoder, store: Store) -> tuple[Vectors, TokenIds | Trunk]:
+    """Return the texts' vectors, and the texts as training takes them."""
+    kinds: list[Kind] = [(encoder.layers, "cls"), (encoder.layers, "mean")]
+    vectors, trunks = extract(draw.tokens, encoder, store, kinds, _kept_layers(draw, encoder))
+    return vectors, next(iter(trunks.values()), draw.tokens)
 
-    @cached_property
-    def _head(self) -> Path:
-        """Where the warmed-up head is, with its losses."""
-        return obtain(self.store, "deep-head", self._key, self._warm, Accelerator())
 
-    def _warm(self, folder: Path) -> None:
-        """Warm up the head if it is new, and write it and its losses into a folder."""
-        body, new = self._new_body()
-        losses: list[float] = []
-        if new:
-            losses = warm_head(body, self._copies, self._warming)
-            head = body.train_parts({"head"})
-            save_file({n: weight.detach().cpu() for n, weight in head.items()}, folder / HEAD)
+def _hide_tokens(draw: Draw, encoder: Encoder, store: Store) -> list[MaskedTexts]:
+    """Return the texts with hidden tokens, as training takes them."""
+    found = [mask_tokens(draw.tokens, encoder.tokenizer, seed) for seed in range(COPIES)]
+    for layer in _kept_layers(draw, encoder):
+        read = partial(extract, encoder=encoder, store=store, kinds=[], keep=[layer])
+        found = [replace(masked, source=read(masked.source)[1][layer]) for masked in found]
+    return found
+
+
+def _find_first(draw: Draw, vectors: Vectors) -> Clusters:
+    return find_clusters(vectors.matrix(-1, "cls"), len(draw.texts.classes), draw.seed)
+
+
+def _new_body(
+    draw: Draw,
+    encoder: Encoder,
+    store: Store,
+    copies: list[MaskedTexts],
+    model: str,
+    revision: str | None,
+) -> DeepEncoder:
+    """Return the encoder that every run copies, with a head that is warmed up if it is new."""
+    loaded, new = load_masked_lm(model, revision)
+    kind = TopDeepEncoder if _kept_layers(draw, encoder) else DeepEncoder
+    first = _find_first(draw, _read_texts(draw, encoder, store)[0])
+    body = kind(loaded, draw.depth, first.centroids, copies[0].words)
+
+    def fill(folder: Path) -> None:
+        losses = warm_head(body, copies, draw.warming) if new else []
+        head = body.train_parts({"head"}) if new else {}
+        save_file({n: weight.detach().cpu() for n, weight in head.items()}, folder / HEAD)
         write_text(folder / "losses.json", json.dumps(losses))
 
-    @cached_property
-    def _reading(self) -> tuple[Vectors, dict[float, Trunk]]:
-        """The texts' vectors and what training starts from, of one pass."""
-        top = self.encoder.layers
-        kinds: list[Kind] = [(top, "cls"), (top, "mean")]
-        return extract(self.tokens, self.encoder, self.store, kinds, self._kept_layers)
-
-    @property
-    def _source(self) -> TokenIds | Trunk:
-        """The texts, as training takes them."""
-        return next(iter(self._reading[1].values()), self.tokens)
-
-    @cached_property
-    def _copies(self) -> list[MaskedTexts]:
-        """The texts with hidden tokens, as training takes them."""
-        found = [mask_tokens(self.tokens, self.encoder.tokenizer, seed) for seed in range(COPIES)]
-        if not self._kept_layers:
-            return found
-        (layer,) = self._kept_layers
-        read = partial(extract, encoder=self.encoder, store=self.store, kinds=[], keep=[layer])
-        return [replace(copy, source=read(copy.source)[1][layer]) for copy in found]
+    warm = obtain(store, "deep-head", draw.key, fill, Accelerator())
+    body.load_state_dict(load_file(warm / HEAD), strict=False)
+    return body
 
 
-def _run_on_cores(jobs: Sequence[Callable[[], None]], costs: list[int]) -> None:
-    """Run jobs with one thread each, as many at once as there are cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    workers = ThreadPoolExecutor(min(threads, len(jobs)))
-    try:
-        with threadpool_limits(1):
-            begun = [workers.submit(job) for job in jobs]
-            for job in track(begun, "clustering", costs):
-                job.result()
-    finally:
-        workers.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+def _fill(
+    draw: Draw,
+    name: str,
+    base: DeepEncoder,
+    texts: TokenIds | Trunk,
+    copies: list[MaskedTexts],
+    state: Path,
+    tokenizer: Any,
+    folder: Path,
+) -> None:
+    """Train a run and write what came of it into a folder."""
+    body = copy.deepcopy(base)
+    course = train_clusters(body, texts, copies, draw.recipes[name], state)
+    np.save(folder / "vectors.npy", embed_all(body, texts).cpu().numpy(), allow_pickle=False)
+    write_text(folder / "course.json", json.dumps(vars(course)))
+    if name == KEPT and draw.seed == 0:
+        body.model.base_model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        centroids = body.centroids.detach().cpu().numpy()
+        np.save(folder / "centroids.npy", centroids, allow_pickle=False)
+
+
+def _read_draw(draw: Draw, encoder: Encoder, store: Store) -> DrawResult:
+    vectors, _ = _read_texts(draw, encoder, store)
+    masked = [mask_tokens(draw.tokens, encoder.tokenizer, seed) for seed in range(COPIES)]
+    losses = json.loads((store.place("deep-head", draw.key) / "losses.json").read_text("utf-8"))
+    runs = []
+    for name in CONDITIONS:
+        folder = store.place("deep", draw.key_of(name))
+        course = Course(**json.loads((folder / "course.json").read_text("utf-8")))
+        final = load_array(folder / "vectors.npy")
+        runs.append(DeepRun(draw.texts, draw.seed, name, course, final, folder))
+    hidden = sum(len(one.places) for one in masked)
+    return DrawResult(draw, vectors, _find_first(draw, vectors), hidden, losses, runs)

@@ -1,232 +1,225 @@
-"""Training a classifier: head only, top layers on a cached trunk, or all layers."""
+"""The training loop: epochs and steps of whatever is trained, and a state on disk to resume from.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+A training that was killed resumes from its last state and ends with the same weights, because all
+that is random in a step follows from the seed, the epoch and the step.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import nn
-from torch.nn import functional
+from accelerate.utils import broadcast_object_list
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from sentigeo.encoder.tokens import TokenIds, token_batches
-from sentigeo.encoder.trunk import Trunk, make_batch
-from sentigeo.training.state import (
-    History,
-    MovingAverage,
-    load_state,
-    optimizer_tensors,
-    own_rows,
-    restore_optimizer,
-    save_state,
-    seed_step,
-    take_step,
-)
+from sentigeo.cache import Store
+from sentigeo.errors import UserError
 
-EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processor
+Tensors = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a classifier is trained.
+class Task:
+    """What is trained, on what, and what to note.
 
     Attributes:
-        epochs: Times every training text is seen.
-        learning_rate: Highest rate of a linear warm-up and decay.
-        batch_size: Texts of a step.
-        token_share: Share of a text's tokens, drawn anew each time, that the layers above a cached
-            trunk see in training; evaluation always sees all. The states of the trunk know their
-            context, so a part of them stands for the text, at a part of the cost.
-        seed: Draws order, dropout, tokens and the new head.
-        weight_decay: AdamW's.
-        warmup: Share of the steps in which the rate rises.
-        clip: Largest norm of a gradient.
-        averaging: How slowly the moving average of the weights forgets; the average is the result.
+        body: What is trained; the weights are those that require gradients.
+        recipe: Has at least `learning_rate`, `weight_decay` and `clip`.
+        save_every: Epochs from one state on disk to the next.
     """
 
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    token_share: float
-    seed: int
-    weight_decay: float = 0.01
-    warmup: float = 0.1
-    clip: float = 1.0
-    averaging: float = 0.98
+    save_every = 1
+
+    def __init__(self, body: Any, recipe: Any, accelerator: Accelerator) -> None:
+        self.body, self.recipe, self.accelerator = body.to(accelerator.device), recipe, accelerator
+        self.weights = {n: weight for n, weight in body.named_parameters() if weight.requires_grad}
+
+    def begin(self, epoch: int) -> list[np.ndarray] | None:
+        """Return the batches of an epoch; none at all once training is over."""
+        raise NotImplementedError
+
+    def rate(self, epoch: int, step: int, steps: int) -> float:
+        """Return the learning rate of a step, one of so many in its epoch."""
+        raise NotImplementedError
+
+    def loss(self, model: Any, batch: np.ndarray, epoch: int, step: int) -> Tensor:
+        """Return this process's part of a step's loss; the mean over processes counts."""
+        raise NotImplementedError
+
+    def after_step(self) -> None:
+        """Note the weights after a step."""
+
+    def end(self, epoch: int) -> None:
+        """Note how things stand after an epoch."""
+
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """Return what to resume from besides weights and optimizer: tensors, and JSON values."""
+        return {}, {}
+
+    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
 
 
-@dataclass(frozen=True)
-class TrainingSet:
-    """What to train on: rows of a corpus that was tokenized or run through a trunk.
-
-    Attributes:
-        source: Token ids for a whole model, a trunk for its top.
-        labels: (n,) class of every row of the corpus.
-        rows: Rows of the reviews.
-        extra: Rows of handcrafted samples; each joins one batch of reviews, so that batches, their
-            order and their dropout are the same for every dose.
-    """
-
-    source: TokenIds | Trunk
-    labels: np.ndarray
-    rows: np.ndarray
-    extra: np.ndarray
-
-
-def train(
-    body: nn.Module,
-    data: TrainingSet,
-    validation: np.ndarray,
-    recipe: Recipe,
-    state: Path,
-    on_epoch: Callable[[int, History], None] = lambda epoch, history: None,
-) -> tuple[History, np.ndarray]:
-    """Train a classifier's body in place.
-
-    After every epoch the state is written to disk, whole or not at all. A run that was killed goes
-    on from the last of them and ends with the same weights, because all that is random follows
-    from the seed, the epoch and the step.
+def fit(
+    task: Task, state: Path | None = None, on_epoch: Callable[[int], None] = lambda epoch: None
+) -> None:
+    """Train in place, with AdamW, until the task has no more batches.
 
     Args:
-        body: Maps a batch and its mask to logits.
-        data: Texts and labels.
-        validation: Rows to validate on after each epoch; may be empty.
-        recipe: How to train.
-        state: Folder of the state; removed by `forget_state` when the result is safe.
+        task: What to train.
+        state: File to save the state in and to resume from; `forget_state` removes it when the
+            result is safe.
         on_epoch: Called after each epoch.
-
-    Returns:
-        The history, and the (v, classes) logits of the rows to validate on in the end.
     """
-    accelerator = Accelerator()
-    body.to(accelerator.device)
-    weights = [weight for weight in body.parameters() if weight.requires_grad]
-    average = MovingAverage(weights, recipe.averaging)
-    optimizer = torch.optim.AdamW(
-        weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    recipe, accelerator = task.recipe, task.accelerator
+    optimizer: Any = torch.optim.AdamW(
+        task.weights.values(),
+        lr=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        fused=True,
     )
-    history = _resume(body, optimizer, average, state)
-    model, optimizer = accelerator.prepare(body, optimizer)
-    logits: np.ndarray | None = None
-    for epoch in range(len(history.train_loss), recipe.epochs):
-        loss = train_epoch(model, optimizer, data, recipe, epoch, accelerator, average.update)
-        history.train_loss.append(loss)
-        if len(validation):
-            average.swap()
-            logits = predict(body, data.source, validation, accelerator)
-            _note_validation(logits, data.labels[validation], history)
-            average.swap()
-        if accelerator.is_main_process:
-            _save_epoch(body, optimizer, average, history, state)
+    found = load_state(state) if state else None
+    epoch = _resume(task, optimizer, *found) if found else 0
+    model, optimizer = accelerator.prepare(task.body, optimizer)
+    while run_epoch(task, model, optimizer, epoch):
+        epoch += 1
+        if state and accelerator.is_main_process and epoch % task.save_every == 0:
+            tensors, facts = task.state()
+            tensors |= {f"weights/{name}": weight for name, weight in task.weights.items()}
+            tensors |= {f"moments/{k}": value for k, value in optimizer_tensors(optimizer).items()}
+            save_state(state, tensors, facts | {"epochs": epoch})
         accelerator.wait_for_everyone()
-        on_epoch(epoch, history)
-    average.swap()
-    if logits is None:  # nothing to validate on, or the state was that of the end
-        logits = predict(body, data.source, validation, accelerator)
-    return history, logits
+        on_epoch(epoch - 1)
 
 
-def train_epoch(
+def run_epoch(task: Task, model: Any, optimizer: Any, epoch: int) -> bool:
+    """Train one epoch; return whether there was one left."""
+    batches = task.begin(epoch)
+    if batches is None:
+        return False
+    for step, batch in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = task.rate(epoch, step, len(batches))
+        loss = task.loss(model, batch, epoch, step)
+        take_step(loss, model, optimizer, task.accelerator, task.recipe.clip, epoch)
+        task.after_step()
+    task.end(epoch)
+    return True
+
+
+def take_step(
+    loss: Tensor,
     model: nn.Module,
     optimizer: Any,
-    data: TrainingSet,
-    recipe: Recipe,
-    epoch: int,
     accelerator: Accelerator,
-    after_step: Callable[[], None] = lambda: None,
-) -> float:
-    """Train one epoch; return the mean loss of a text. Processes share the texts of each batch."""
-    model.train()
-    batches = _batches(data, recipe, epoch)
-    world, device = accelerator.num_processes, accelerator.device
-    total = 0.0
-    for step, batch in enumerate(batches):
-        rng = seed_step(recipe.seed, epoch, step, accelerator)
-        _set_rate(optimizer, recipe, (epoch + step / len(batches)) / recipe.epochs)
-        mine, weight = own_rows(batch, accelerator)
-        inputs, mask = make_batch(data.source, mine, recipe.token_share, rng)
-        labels = torch.from_numpy(data.labels[mine]).to(device)
-        loss = weight * functional.cross_entropy(
-            model(inputs.to(device), mask.to(device)), labels, reduction="sum"
-        )
-        take_step(loss, model, optimizer, accelerator, recipe.clip, epoch)
-        after_step()
-        total += loss.item() * len(batch) / world
-    texts = sum(len(batch) for batch in batches)
-    return float(accelerator.reduce(torch.tensor(total, device=device), "sum")) / texts
-
-
-def predict(
-    body: Any,
-    source: TokenIds | Trunk,
-    rows: np.ndarray,
-    accelerator: Accelerator | None = None,
-) -> np.ndarray:
-    """Return the (n, classes) logits of some rows, every token seen; processes share the work."""
-    accelerator = accelerator or Accelerator()
-    body.to(accelerator.device).eval()
-    place = {row: position for position, row in enumerate(rows)}
-    batches = token_batches(rows, source.lengths, EVALUATION_TOKENS)
-    logits = torch.zeros(len(rows), body.classes, device=accelerator.device)
-    with torch.inference_mode():
-        for batch in batches[accelerator.process_index :: accelerator.num_processes]:
-            inputs, mask = make_batch(source, batch)
-            found = body(inputs.to(accelerator.device), mask.to(accelerator.device))
-            logits[[place[row] for row in batch]] = found
-    return np.asarray(accelerator.reduce(logits, "sum").cpu().numpy())
-
-
-def _resume(body: nn.Module, optimizer: Any, average: MovingAverage, state: Path) -> History:
-    """Load the newest whole state into what is trained; return its history."""
-    found = load_state(state)
-    if found is None:
-        return History([], [], [])
-    tensors, facts = found
-    body.load_state_dict(tensors["weights"])
-    restore_optimizer(optimizer, tensors["moments"])
-    average.steps = facts["steps"]
-    for name, value in tensors["average"].items():
-        average.values[int(name)].copy_(value)
-    return History(**facts["history"])
-
-
-def _save_epoch(
-    body: nn.Module, optimizer: Any, average: MovingAverage, history: History, state: Path
+    clip: float,
+    epoch: int,
 ) -> None:
-    """Write down all that training goes on from after an epoch."""
-    tensors = {
-        "weights": body.state_dict(),
-        "moments": optimizer_tensors(optimizer),
-        "average": average.tensors(),
+    """Change the weights so that a loss falls; a loss that is no number ends the training."""
+    if not torch.isfinite(loss):
+        raise UserError(
+            f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
+        )
+    optimizer.zero_grad()
+    accelerator.backward(loss)
+    accelerator.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+
+
+def seed_step(seed: int, epoch: int, step: int, accelerator: Accelerator) -> np.random.Generator:
+    """Make all that is random in a step follow from seed, epoch, step and process."""
+    rng = np.random.default_rng([seed, epoch, 2, step, accelerator.process_index])
+    torch.manual_seed(int(rng.integers(2**62)))
+    return rng
+
+
+def own_rows(batch: np.ndarray, accelerator: Accelerator) -> tuple[np.ndarray, float]:
+    """Return this process's rows of a batch, and the weight of a loss summed over them.
+
+    Processes average their gradients, so that the weights add up to the mean over the batch. Every
+    process takes part in every step; one that has nothing to do takes a row that does not count.
+    """
+    rank, world = accelerator.process_index, accelerator.num_processes
+    mine = batch[rank::world]
+    return (mine, world / len(batch)) if len(mine) else (batch[:1], 0.0)
+
+
+def save_state(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write a state in one go, so that a reader finds the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".part-{token_hex(8)}-{path.name}")  # another process may be at it too
+    try:
+        plain = {name: value.detach().cpu() for name, value in tensors.items()}
+        save_file(plain, part, {"facts": json.dumps(facts)})
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_state(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
+    """Return the tensors and facts of a state, if there is one and it is whole."""
+    try:
+        with safe_open(path, "pt") as file:
+            facts = json.loads(file.metadata()["facts"])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+    except (FileNotFoundError, SafetensorError, KeyError, TypeError, ValueError):
+        return None
+
+
+def forget_state(path: Path) -> None:
+    """Remove a state that is no longer needed."""
+    path.unlink(missing_ok=True)
+
+
+def optimizer_tensors(optimizer: Any) -> Tensors:
+    """Return what an optimizer remembers of each weight, as named tensors."""
+    return {
+        f"{number}.{name}": value
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
     }
-    facts = {"history": vars(history), "steps": average.steps}
-    save_state(state, len(history.train_loss), tensors, facts)
 
 
-def _batches(data: TrainingSet, recipe: Recipe, epoch: int) -> list[np.ndarray]:
-    """Return an epoch's batches; each extra row is added to the end of one of them."""
-    rng = np.random.default_rng([recipe.seed, epoch])
-    budget = recipe.batch_size * int(data.source.lengths.max())
-    batches = token_batches(data.rows, data.source.lengths, budget, recipe.batch_size, rng)
-    rng = np.random.default_rng([recipe.seed, epoch, 1])
-    hosts = rng.integers(len(batches), size=len(data.extra))  # a larger dose keeps the smaller's
-    for host, row in zip(hosts, data.extra, strict=True):
-        batches[host] = np.append(batches[host], row)
-    return batches
+def restore_optimizer(optimizer: Any, tensors: Tensors) -> None:
+    """Give an optimizer back what `optimizer_tensors` returned."""
+    found: dict[int, Tensors] = {}
+    for name, value in tensors.items():
+        number, _, kind = name.partition(".")
+        found.setdefault(int(number), {})[kind] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
 
 
-def _set_rate(optimizer: Any, recipe: Recipe, progress: float) -> None:
-    """Set the learning rate for a share of the steps done."""
-    rising = progress / recipe.warmup if recipe.warmup else 1.0
-    falling = (1.0 - progress) / (1.0 - recipe.warmup)
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * min(rising, falling)
+def obtain(
+    store: Store,
+    kind: str,
+    key: Mapping[str, Any],
+    fill: Callable[[Path], None],
+    accelerator: Accelerator,
+) -> Path:
+    """Return a stored folder; all processes fill it together if need be, the main one keeps it."""
+    main = accelerator.is_main_process
+    (found,) = broadcast_object_list([store.find(kind, key) if main else None])
+    if found is None and main:
+        store.put(kind, key, fill)
+    elif found is None:
+        with tempfile.TemporaryDirectory() as scratch:
+            fill(Path(scratch))
+    accelerator.wait_for_everyone()
+    return store.place(kind, key)
 
 
-def _note_validation(logits: np.ndarray, labels: np.ndarray, history: History) -> None:
-    """Add an epoch's validation to the history."""
-    scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
-    history.val_loss.append(float(functional.cross_entropy(scores, truth)))
-    history.val_accuracy.append(float((scores.argmax(1) == truth).float().mean()))
+def _resume(task: Task, optimizer: Any, tensors: Tensors, facts: dict[str, Any]) -> int:
+    """Load a state into what is trained; return how many epochs it has behind it."""
+    with torch.no_grad():
+        for name, weight in task.weights.items():
+            weight.copy_(tensors[f"weights/{name}"])
+    moments = {name: value for name, value in tensors.items() if name.startswith("moments/")}
+    restore_optimizer(optimizer, {n.removeprefix("moments/"): v for n, v in moments.items()})
+    task.restore(tensors, facts)
+    return int(facts["epochs"])

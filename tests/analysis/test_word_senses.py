@@ -1,0 +1,119 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from sentigeo.analysis.word_senses import (
+    compare_controls,
+    find_word,
+    nearest_has_sense,
+    pieces_of,
+    self_similarity,
+    shared_word_hits,
+    study_senses,
+    word_vectors,
+)
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.errors import UserError
+from sentigeo.stats import unfold
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_bert):
+    return load_encoder(str(tiny_bert))
+
+
+def test_a_word_is_found_whole_and_in_any_case():
+    assert find_word("A dormouse met the Mouse.", "mouse") == (19, 24)
+    with pytest.raises(UserError, match="'mouse' is not in its sentence: 'No dormice"):
+        find_word("No dormice here.", "mouse")
+
+
+def test_pieces_by_hand():
+    offsets = np.array([[0, 0], [0, 2], [3, 6], [6, 9], [10, 11], [0, 0]])
+    places = pd.DataFrame(offsets, columns=["begin", "end"])
+    assert pieces_of(places, (3, 9)).tolist() == [False, False, True, True, False, False]
+
+
+def test_vector_of_a_word_that_splits_is_the_mean_of_its_pieces(tiny):
+    text, word = "an unpredictablest thing", "unpredictablest"
+    pieces = tiny.tokenizer.tokenize(word)
+    assert len(pieces) > 1
+    found, context = word_vectors([text, "a mouse ran"], [word, "mouse"], tiny)
+    assert found.shape == (3, 2, 32)
+    with torch.inference_mode():
+        states = tiny.model(
+            **tiny.tokenizer([text], return_tensors="pt"), output_hidden_states=True
+        ).hidden_states
+    for layer in range(3):
+        expected = states[layer][0, 2 : 2 + len(pieces)].mean(dim=0)  # after [CLS] and "an"
+        assert found[layer, 0] == pytest.approx(expected.numpy(), abs=1e-5)
+        others = states[layer][0, [1, 2 + len(pieces)]].mean(dim=0)  # "an" and "thing"
+        assert context[layer, 0] == pytest.approx(others.numpy(), abs=1e-5)
+
+
+def test_padding_and_batches_change_nothing(tiny, monkeypatch):
+    texts = ["the mouse", "there was a mouse in the house that day", "mouse"]
+    together = word_vectors(texts, ["mouse"] * 3, tiny)
+    monkeypatch.setattr("sentigeo.analysis.word_senses.BATCH", 1)
+    for first, second in zip(together, word_vectors(texts, ["mouse"] * 3, tiny), strict=True):
+        assert first == pytest.approx(second, abs=1e-5)
+    assert not together[1][:, 2].any()  # a word alone has no context
+
+
+def test_a_word_beyond_the_limit_is_named(tiny):
+    with pytest.raises(UserError, match="'mouse' stands beyond what the encoder reads of text 2"):
+        word_vectors(["a mouse", "so " * 100 + "mouse"], ["mouse", "mouse"], tiny)
+
+
+def test_nearest_use_by_hand():
+    vectors = np.array([[1.0, 0], [1, 0.1], [0, 1], [0.9, 0.2]])
+    found = nearest_has_sense(vectors, np.array(list("aabb")))
+    assert found.tolist() == [True, True, True, False]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return pd.DataFrame(
+        {"word": ["bat"] * 4 + ["star"] * 4, "sense": list("aabbccdd"),
+         "text": ["bat flew cave", "bat cave night", "bat hit ball", "bat ball wood",
+                  "star sky", "star sky far", "star film", "star film red"]}
+    )  # fmt: skip
+
+
+def test_senses_that_lie_apart_are_found_in_their_layer(table):
+    rng = np.random.default_rng(0)
+    apart = np.eye(4)[[0, 0, 1, 1, 2, 2, 3, 3]] + 0.01 * rng.normal(size=(8, 4))
+    noise = np.ones((8, 4)) + 0.01 * rng.normal(size=(8, 4))
+    study = study_senses(np.stack([noise, apart]), table)
+    assert study[study["layer"] == 1]["hit"].all()
+    assert study[study["layer"] == 1]["silhouette"].min() > 0.9
+    assert study[study["layer"] == 0]["silhouette"].mean() < 0.5
+    alike = unfold(self_similarity(np.stack([noise, apart]), table)).pivot_table(
+        index="layer", columns="name", values="value"
+    )
+    assert alike.loc[1, "same sense"] > 0.95 > 0.1 > alike.loc[1, "other sense"]
+    assert alike.loc[0].min() > 0.95  # all alike: the layer tells nothing apart
+
+
+def test_shared_words(table):
+    assert shared_word_hits(table).all()
+    unlike = table.assign(text=table["word"] + " x" + table.index.astype(str))
+    assert not shared_word_hits(unlike).any()
+
+
+def test_controls_stand_beside_the_last_layer(table):
+    apart, mixed = np.eye(4)[[0, 0, 1, 1, 2, 2, 3, 3]], np.eye(4)[[0, 1, 0, 1, 2, 3, 2, 3]]
+    study = study_senses(np.stack([mixed, apart]), table)
+    context = study_senses(np.stack([apart, mixed]), table)
+    found = compare_controls(study, context, table)
+    assert found.index.tolist() == list(range(8))
+    assert found["sense"].tolist() == table["sense"].tolist()
+    assert found["hit"].all()
+    assert found["shared words"].all()
+    assert not found[["embeddings", "context"]].to_numpy().any()
+
+
+def test_one_sense_is_refused(table):
+    with pytest.raises(UserError, match="'bat' have one sense"):
+        study_senses(np.ones((1, 2, 3)), table.head(2))

@@ -1,0 +1,52 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from sentigeo.attention.attention import Attention
+from sentigeo.figures.attention import (
+    plot_explanations,
+    plot_grid,
+    plot_head,
+    plot_head_targets,
+    plot_layer,
+)
+
+WORDS = ["[CLS]", "good", "film", "[SEP]"]
+
+
+@pytest.fixture
+def attention():
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 5, 4))
+    return Attention(WORDS, np.array([True, False, False, True]), weights)
+
+
+def test_small_maps_show_every_head(attention):
+    figure = plot_layer(attention, 1)
+    shown = [axis.images[0].get_array() for axis in figure.axes if axis.images]
+    assert len(shown) == 5
+    assert np.array_equal(shown[4], attention.weights[1, 4])
+
+
+def test_one_head_has_its_words(attention):
+    figure = plot_head({"before": attention, "after": attention}, 0, 2)
+    for axis in figure.axes[:2]:
+        assert [label.get_text() for label in axis.get_yticklabels()] == WORDS
+        assert np.array_equal(axis.images[0].get_array(), attention.weights[0, 2])
+
+
+def test_grids_name_layers_and_heads(attention):
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 5))
+    figure = plot_head_targets(shares, ["same", "next", "other"])
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == [f"{value:.2f}" for value in shares.max(axis=-1).ravel()]
+    values = {"before": np.full((2, 5), -0.1), "after": np.full((2, 5), 0.3)}
+    figure = plot_grid(values, "gain", {"after": np.eye(2, 5, dtype=bool)})
+    assert figure.axes[0].images[0].get_clim() == (-0.3, 0.3)
+    assert figure.axes[1].collections[0].get_offsets().tolist() == [[0, 0], [1, 1]]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == list("12345")
+
+
+def test_words_are_coloured_relative_to_the_largest():
+    frame = pd.DataFrame({"word": ["a", "b"], "x": [0.5, -0.25], "y": [0.0, 0.0]})
+    figure = plot_explanations({"before": frame}, ["x", "y"])
+    assert figure.axes[0].images[0].get_array().tolist() == [[1, -0.5], [0, 0]]

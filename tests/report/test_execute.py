@@ -1,0 +1,82 @@
+import json
+
+import nbformat
+import psutil
+import pytest
+from fake_notebooks import write_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from sentigeo.errors import UserError
+from sentigeo.report.execute import execute, leave_out, main, tidy
+
+
+def run(tmp_path, *cells, **unmet):
+    source = write_notebook(tmp_path, "01_first", *cells)
+    execute(source, tmp_path / "copy.ipynb", {"profile": "laptop"}, unmet, tmp_path / "job.json")
+    return nbformat.read(tmp_path / "copy.ipynb", as_version=4)
+
+
+def test_a_copy_is_tidy_and_says_where_it_is(tmp_path):
+    copy = run(tmp_path, "profile")
+    nbformat.validate(copy)
+    assert copy.cells[-1].outputs[0].data["text/plain"] == "'laptop'"
+    assert [cell.id for cell in copy.cells] == ["title", "cell-0", "injected-parameters", "cell-1"]
+    assert "papermill" not in json.dumps(copy)
+    assert (tmp_path / "job.cell").read_text() == "4 4"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from sentigeo import errors\nraise errors.UserError('No.')", r"^01_first\.ipynb: No\.$"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "the kernel died"),
+        ("[][3]", r"IndexError(.|\n)*\n01_first\.ipynb, cell 4: IndexError: list index"),
+        ("raise OSError(28, 'No space left on device')", r"^01_first\.ipynb: .*No space left"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_told(tmp_path, code, message):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path, code)
+
+
+def test_a_failed_job_leaves_word(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", _Endless())
+    source = write_notebook(tmp_path, "01_first", "1 / 0")
+    job = {"source": str(source), "copy": str(tmp_path / "copy.ipynb"), "parameters": {}}
+    (tmp_path / "job.json").write_text(json.dumps({**job, "unmet": {}}))
+    assert main(str(tmp_path / "job.json")) == 1
+    assert "ZeroDivisionError" in (tmp_path / "job.error").read_text()
+    assert not [own for own in psutil.Process().children() if "ipykernel" in own.cmdline()]
+
+
+class _Endless:
+    """The end of a pipe whose other end stays open."""
+
+    def read(self):
+        from threading import Event
+
+        Event().wait()
+
+
+def test_a_run_of_cells_that_do_not_fit_becomes_one_sentence():
+    cells = [
+        new_markdown_cell("Always."),
+        new_markdown_cell("Of pairs.", metadata={"tags": ["pairs"]}),
+        new_code_cell("pairs()", metadata={"tags": ["pairs", "english"]}),
+        new_code_cell("both()", metadata={"tags": ["english"]}),
+        new_code_cell("classes()", metadata={"tags": ["two-classes"]}),
+    ]
+    kept = leave_out(cells, {"pairs": "There are none.", "two-classes": "There are three."})
+    assert [cell.source for cell in kept] == [
+        "Always.", "*Left out: There are none.*", "both()", "*Left out: There are three.*"
+    ]  # fmt: skip
+    assert [cell.id for cell in kept[1::2]] == ["left-out-1", "left-out-3"]
+    assert leave_out(cells, {}) == cells
+
+
+def test_tidying_twice_changes_nothing(tmp_path):
+    path = write_notebook(tmp_path, "01_first")
+    tidy(path)
+    before = path.read_bytes()
+    tidy(path)
+    assert path.read_bytes() == before
