@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 
 from sentigeo.encoder.corpus import COLUMNS, open_corpus
+from sentigeo.encoder.vectors import Vectors
 from sentigeo.files import save_arrays, write_text
 
 
@@ -53,6 +54,15 @@ def store_corpus(store, texts, labels, parts, classes=("negative", "positive"), 
         write_text(folder / "facts.json", json.dumps(facts))
 
     return open_corpus(store.folder("corpus", {"texts": texts, "parts": parts}, fill))
+
+
+def store_vectors(store, matrices):
+    """Keep the (n, d) vectors of some layers and poolings in a store, as extraction does."""
+    vectors = np.stack(list(matrices.values())).astype(np.float32)
+    arrays = {"rows": np.arange(vectors.shape[1]), "vectors": vectors}
+    shard = store.put("vectors", {"size": len(matrices)}, lambda part: save_arrays(part, arrays))
+    layers = max(layer for layer, _ in matrices)
+    return Vectors(vectors.shape[1], layers, tuple(matrices), (shard,))
 
 
 def run_script(module, function, call, processes=1, folder="training"):

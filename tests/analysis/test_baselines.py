@@ -2,8 +2,13 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from sentigeo.analysis.baselines import fit_majority, fit_tfidf, score_over_draws, topic_vectors
-from sentigeo.data.reviews import load_reviews, sample_test_pool
+from sentigeo.analysis.baselines import (
+    fit_majority,
+    fit_tfidf,
+    has_other_draws,
+    score_over_draws,
+    topic_vectors,
+)
 from sentigeo.profile import load_profile
 
 TRAIN = pd.DataFrame(
@@ -35,28 +40,34 @@ def test_tfidf_takes_the_first_of_equally_good_strengths():
     assert fit_tfidf(TRAIN, TRAIN, strengths=(5.0, 50.0))[-1].C == 5.0
 
 
+def make_reviews(count):
+    rows = {"text": [f"film number {n}" for n in range(count)], "label": np.arange(count) % 2}
+    return pd.DataFrame(rows | {"origin": "imdb"}).assign(id=lambda own: own["text"])
+
+
 def test_other_draws_never_see_the_scored_reviews(monkeypatch):
-    profile = load_profile("quick", draw_per_label=50, seeds=2)
-    reviews = load_reviews(profile)
-    test = sample_test_pool(reviews, profile)
-    scored, seen = set(test["text"]), []
+    profile = load_profile("quick", draw_per_label=50, validation_share=0.2, seeds=2)
+    reviews = make_reviews(300)
+    test = reviews.tail(60)
+    seen, original = [], Pipeline.fit
 
     def spy(pipeline, texts, labels):
         seen.append(set(texts))
         return original(pipeline, texts, labels)
 
-    original = Pipeline.fit
     monkeypatch.setattr(Pipeline, "fit", spy)
     assert score_over_draws(reviews, test, profile, 1.0).shape == (2,)
     assert [len(texts) for texts in seen] == [80, 80]
     assert seen[0] != seen[1]
-    assert not (seen[0] | seen[1]) & scored
+    assert not (seen[0] | seen[1]) & set(test["text"])
 
 
-def test_no_other_draws_from_a_small_corpus():
-    profile = load_profile("quick", draw_per_label=50)
-    reviews = load_reviews(profile).head(160)
-    assert score_over_draws(reviews, reviews.tail(20), profile, 1.0).size == 0
+def test_a_small_corpus_has_no_other_draws():
+    profile = load_profile("quick", draw_per_label=50, validation_share=0.2)
+    reviews = make_reviews(180)
+    assert has_other_draws(reviews, reviews.tail(20), profile)
+    assert not has_other_draws(reviews, reviews.tail(24), profile)
+    assert not has_other_draws(reviews.assign(origin="handcrafted"), reviews.tail(20), profile)
 
 
 def test_topic_vectors_know_which_words_texts_share():

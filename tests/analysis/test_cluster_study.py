@@ -5,10 +5,15 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from sentigeo.analysis.cluster_study import (
     choose_k,
-    estimate_valley,
+    compare_algorithms,
+    describe_study,
+    dip_depth,
+    estimate_dip,
     find_other_clusters,
+    pick_stable,
+    possible_numbers,
     study_k,
-    valley_depth,
+    study_stability,
 )
 from sentigeo.analysis.clusters import find_clusters
 from sentigeo.errors import UserError
@@ -32,6 +37,17 @@ def test_other_algorithms_do_not_depend_on_row_order():
         assert np.array_equal(own[order], second[name]), name
 
 
+def test_algorithms_are_compared_with_labels(three_groups):
+    vectors, labels = three_groups
+    found = compare_algorithms(vectors, labels, 3).set_index("name")
+    assert found.index.tolist() == ["K-Means", "Ward", "Gaussian mixture", "HDBSCAN"]
+    assert found.loc["K-Means", ["clusters", "noise"]].tolist() == [3, 0.0]
+    assert found.loc["Ward", "estimate"].value == 1
+    noise = find_other_clusters(vectors, 3)["HDBSCAN"] < 0
+    assert found.loc["HDBSCAN", "noise"] == noise.mean()
+    assert found.loc["HDBSCAN", "estimate"].value == 1 - noise.mean()
+
+
 def test_impossible_clusters_are_refused():
     with pytest.raises(UserError, match="choose k from 1 to 3"):
         find_other_clusters(np.eye(3), 4)
@@ -53,6 +69,12 @@ def test_choice_of_k_by_hand():
     study = pd.DataFrame({"k": [1, 2, 3], "gap": [0.1, 0.5, 0.55], "gap_error": [0.0, 0.0, 0.1]})
     assert choose_k(study) == 2  # 0.5 >= 0.55 - 0.1
     assert choose_k(study.assign(gap_error=0.0)) is None
+    measured = study.assign(silhouette=[np.nan, 0.3, 0.2], ari=[0.0, 0.4, 0.5])
+    assert describe_study(measured) == (
+        "the silhouette is largest at k = 2 (0.300); the gap statistic chooses k = 2; agreement "
+        "with the labels is largest at k = 3 (ARI 0.500)"
+    )
+    assert "none up to k = 3" in describe_study(measured.assign(gap_error=0.0))
 
 
 def test_evenly_spread_points_have_no_gap_at_k_1():
@@ -70,34 +92,77 @@ def test_evenly_spread_points_have_no_gap_at_k_1():
     assert doubled.loc[1, "gap"] > 1
 
 
-def test_valley_of_one_and_of_two_modes():
+def test_dip_of_one_and_of_two_modes():
     rng = np.random.default_rng(0)
-    assert valley_depth(rng.normal(size=3000)) < 0.05
-    assert valley_depth(rng.uniform(-1.5, 1.5, 3000)) < 0.1
+    assert dip_depth(rng.normal(size=3000)) < 0.05
+    assert dip_depth(rng.uniform(-1.5, 1.5, 3000)) < 0.1
     apart = np.concatenate([rng.normal(-1, 0.3, 3000), rng.normal(1, 0.3, 3000)])
     exact = 1 - 2 * np.exp(-(1 / 0.3**2) / 2)  # without smoothing; smoothing makes it shallower
-    assert 0.8 < valley_depth(apart) < exact
-    assert valley_depth(-apart) == pytest.approx(valley_depth(apart))
+    assert 0.8 < dip_depth(apart) < exact
+    assert dip_depth(-apart) == pytest.approx(dip_depth(apart))
 
 
-def test_a_cut_cloud_has_no_valley_and_groups_have():
+def test_a_cut_cloud_has_no_dip_and_groups_have():
     rng = np.random.default_rng(0)
     cloud = rng.normal(size=(600, 8)).astype(np.float32)
-    assert estimate_valley(find_clusters(cloud[:300], 2), cloud[300:], 50).value < 0.1
+    assert estimate_dip(find_clusters(cloud[:300], 2), cloud[300:], 50).value < 0.1
     groups = cloud + 8 * (np.arange(600) % 2)[:, None]
-    found = estimate_valley(find_clusters(groups[:300], 2), groups[300:], 50)
+    found = estimate_dip(find_clusters(groups[:300], 2), groups[300:], 50)
     assert found.low > 0.8
     assert found.n == 300
 
 
-def test_the_shallowest_valley_counts():
+def test_the_shallowest_dip_counts():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 200)
     far = np.array([[0.0, 0], [20, 0], [0, 0.5]])[labels] + rng.normal(size=(600, 2))
-    assert estimate_valley(find_clusters(far, 3), far, 20).value < 0.2
-    assert estimate_valley(find_clusters(far, 2), far, 20).value > 0.9
+    assert estimate_dip(find_clusters(far, 3), far, 20).value < 0.2
+    assert estimate_dip(find_clusters(far, 2), far, 20).value > 0.9
 
 
-def test_a_cluster_that_no_text_falls_into_has_no_valley():
+def test_a_cluster_that_no_text_falls_into_has_no_dip():
     found = find_clusters(np.array([[0.0], [0.1], [9.0]]), 2)
-    assert np.isnan(estimate_valley(found, np.array([[0.0], [0.1], [0.2]]), 20).value)
+    assert np.isnan(estimate_dip(found, np.array([[0.0], [0.1], [0.2]]), 20).value)
+
+
+def test_groups_that_are_there_are_found_again(three_groups):
+    vectors, _ = three_groups
+    study = study_stability(vectors, range(2, 5)).set_index("k")
+    assert study.loc[3, "stability"] == 1
+    assert study.loc[3, "spread"] == 0
+    assert study.loc[3, "lead"] > 0.4
+    assert study["silhouette"].idxmax() == 3
+    assert pick_stable(study.reset_index()) == 3
+
+
+def test_a_long_cloud_is_cut_at_the_same_place_again_but_has_no_groups():
+    scales = 1 / np.arange(1, 65)
+    cloud = (np.random.default_rng(0).normal(size=(200, 64)) * scales).astype(np.float32)
+    study = study_stability(cloud, [2, 3])
+    assert study["stability"].iloc[0] > 0.5
+    assert study["cloud"].iloc[0] > 0.5
+    assert (study["lead"] < 0.3).all()
+    np.testing.assert_allclose(study["lead"], study["stability"] - study["cloud"])
+
+
+def test_the_number_that_leads_most_is_picked():
+    study = pd.DataFrame({"k": [2, 3, 4], "lead": [0.1, 0.5, 0.45]})
+    assert pick_stable(study) == 3
+    assert pick_stable(study.assign(lead=[-0.1, 0.1, 0.19])) == 2
+
+
+@pytest.mark.parametrize(
+    ("different", "asked", "numbers"),
+    [
+        (5, None, [2]),
+        (12, None, [2, 3]),
+        (120, None, list(range(2, 11))),
+        (12, 6, [2, 3, 6]),
+        (12, 7, [2, 3]),
+        (120, 14, [*range(2, 11), 14]),
+    ],
+)
+def test_possible_numbers(different, asked, numbers):
+    assert possible_numbers(different, asked) == numbers
+    vectors = np.random.default_rng(0).normal(size=(different, 2))
+    study_stability(vectors, numbers[-1:])  # does not fail

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from sentigeo.analysis.keywords import (
+    Polarity,
     class_tfidf,
     count_terms,
     is_stop_word,
@@ -10,6 +11,9 @@ from sentigeo.analysis.keywords import (
     lead_over_others,
     least_texts,
     log_odds,
+    measure_polarity,
+    permute_polarity,
+    rank_terms,
     shared_terms,
     split_terms,
     split_words,
@@ -20,6 +24,7 @@ from sentigeo.errors import UserError
 
 # Two clusters, three terms: "good" 6 and 2 uses, "bad" 1 and 7, "film" 3 and 1.
 TABLE = np.array([[6, 1, 3], [2, 7, 1]])
+TEXTS, LABELS = ["good", "good", "bad", "good bad"], np.array([1, 1, 0, 0])
 
 
 def test_contractions_stay_whole():
@@ -45,7 +50,7 @@ def test_terms_are_counted_by_text_and_by_cluster():
     assert terms.names == ["bad", "film", "good"]
     assert terms.counts.toarray().tolist() == [[0, 1, 2], [1, 1, 0], [1, 0, 1], [0, 0, 0]]
     members = np.array([0, 1, 0, 1])
-    assert terms.sum_by_cluster(members, 3).tolist() == [[1, 1, 3], [1, 1, 0], [0, 0, 0]]
+    assert terms.uses_by_cluster(members, 3).tolist() == [[1, 1, 3], [1, 1, 0], [0, 0, 0]]
     assert terms.texts_by_cluster(members, 3).tolist() == [[1, 1, 2], [1, 1, 0], [0, 0, 0]]
 
 
@@ -135,3 +140,67 @@ def test_row_order_changes_no_score():
 def test_stripped_text_keeps_words_that_say_something():
     assert strip_text("It's NOT a good film, 10/10!") == "not good film"
     assert strip_text("the of") == ""
+
+
+def test_terms_are_ranked_by_three_measures():
+    terms, members = count_terms(TEXTS, 1), np.array([1, 1, 0, 0])
+    found = rank_terms(terms, members, 2, 1)
+    assert list(found) == ["uses", "class TF-IDF", "log-odds"]
+    for top in found.values():
+        assert top["term"].tolist() == ["bad", "good"]
+
+
+def test_polarity_by_hand():
+    polarity = measure_polarity(TEXTS, LABELS, 2, ["good", "bad"])
+    # "good" is in 2 of 2 texts of class 1 and in 1 of 2 others; half a text is added everywhere.
+    good = np.log(2.5 / 0.5) - np.log(1.5 / 1.5)
+    bad = np.log(2.5 / 0.5) - np.log(0.5 / 2.5)
+    assert polarity.of(["good", "bad", "good"], np.array([1, 0, 0])) == pytest.approx(
+        [good, bad, -good]
+    )
+
+
+def test_three_classes_and_one_without_texts():
+    polarity = measure_polarity(TEXTS, LABELS, 3, ["good"])
+    assert polarity.log_odds_ratios.shape == (3, 1)
+    # No text of class 2: nothing is known of it, against 3 of 4 texts of the others.
+    assert polarity.log_odds_ratios[2, 0] == pytest.approx(0 - np.log(3.5 / 1.5))
+
+
+def test_nothing_to_look_up_is_refused():
+    with pytest.raises(UserError, match="no keywords"):
+        measure_polarity(TEXTS, LABELS, 2, [])
+
+
+def keywords(ratios, labels):
+    """Terms with given log-odds ratios for class 1."""
+    names = [f"t{place}" for place in range(len(ratios))]
+    return Polarity(names, np.array([-np.array(ratios), ratios])), pd.DataFrame(
+        {"term": names, "label": labels}
+    )
+
+
+def test_sides_taken_are_told_from_shuffled_words():
+    rng = np.random.default_rng(0)
+    labels = np.arange(30) % 2
+    telling = keywords(np.where(labels, 1.0, -1.0) + rng.normal(size=30) * 0.3, labels)
+    p, shuffled = permute_polarity(*telling, permutations=199)
+    assert p == 1 / 200
+    assert abs(shuffled.mean()) < 0.1
+    assert permute_polarity(*keywords(rng.normal(size=30), labels), permutations=199)[0] > 0.05
+    # One strong word among many of no class makes no list polarised.
+    one = keywords(np.where(np.arange(30) == 1, 2.4, 0.0), labels)
+    assert permute_polarity(*one, permutations=199)[0] > 0.05
+
+
+def test_the_wrong_side_is_as_clear_as_the_right_one():
+    labels = np.arange(30) % 2
+    p, shuffled = permute_polarity(*keywords(np.where(labels, -1.0, 1.0), labels), permutations=199)
+    assert p == 1 / 200
+    assert shuffled.min() > -1
+
+
+def test_a_small_test_by_hand():
+    # Ratios 1 and -1 of two classes: every shuffle has a mean of +1 or -1, equally far out.
+    p, _ = permute_polarity(*keywords([1.0, -1.0], [1, 0]), permutations=50)
+    assert p == pytest.approx(1.0, abs=0.1)

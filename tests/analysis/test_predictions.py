@@ -1,17 +1,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from scipy.stats import binom
 from sklearn.metrics import classification_report
 
 from sentigeo.analysis.predictions import (
+    calibration_error,
     consistency_by_phenomenon,
     pair_consistency,
+    probabilities,
+    reliability,
     report_classes,
     score_challenge,
-    score_reviews,
     small_sample_spread,
 )
+from sentigeo.stats import unfold
 
 CHALLENGE = pd.DataFrame(
     {
@@ -21,6 +25,8 @@ CHALLENGE = pd.DataFrame(
     }
 )
 PREDICTED = np.array([0, 1, 0, 0, 1, 0])  # p2 right, p1 half right, p3 wrong
+CHANCES = np.array([[0.95, 0.05], [0.1, 0.9], [0.45, 0.55], [0.6, 0.4]])
+LABELS = np.array([0, 0, 1, 0])  # the second is wrong at confidence 0.9
 
 
 def test_pair_consistency_by_hand():
@@ -33,11 +39,10 @@ def test_scores_by_hand():
     found = score_challenge(CHALLENGE, PREDICTED, resamples=100)
     assert (found["challenge_accuracy"].value, found["challenge_accuracy"].n) == (0.5, 6)
     assert (found["challenge_consistency"].value, found["challenge_consistency"].n) == (1 / 3, 3)
-    assert score_reviews([0, 1, 2, 2], [0, 1, 2, 0]).value == 0.75
 
 
 def test_phenomena_by_hand():
-    found = consistency_by_phenomenon(CHALLENGE, PREDICTED)
+    found = unfold(consistency_by_phenomenon(CHALLENGE, PREDICTED))
     assert found[["name", "value", "n"]].to_numpy().tolist() == [
         ["quoted opinion", 1.0, 1],
         ["negation", 0.0, 2],
@@ -64,3 +69,30 @@ def test_class_report_is_sklearns_mean_over_runs():
 def test_small_samples_spread_as_the_binomial_says():
     low, high = small_sample_spread(np.arange(1000) % 10 != 0, size=13, samples=20_000)
     assert (low, high) == (binom.ppf(0.025, 13, 0.9) / 13, binom.ppf(0.975, 13, 0.9) / 13)
+
+
+def test_probabilities_are_softmax():
+    logits = np.random.default_rng(0).normal(size=(5, 3)) * 50
+    assert np.allclose(probabilities(logits), softmax(logits, axis=1))
+
+
+def test_reliability_by_hand():
+    # two bins: 0.5-0.75 holds 0.55 and 0.60, both right; 0.75-1 holds 0.95 right and 0.90 wrong
+    found = unfold(reliability(CHANCES, LABELS, bins=2))
+    assert found["confidence"].tolist() == pytest.approx([0.575, 0.925])
+    assert found["value"].tolist() == [1.0, 0.5]
+    assert found["n"].tolist() == [2, 2]
+
+
+def test_calibration_error_by_hand():
+    found = calibration_error(CHANCES, LABELS, resamples=50, bins=2)
+    assert found.value == pytest.approx((2 * abs(0.575 - 1) + 2 * abs(0.925 - 0.5)) / 4)
+    assert found.low <= found.value <= found.high
+
+
+def test_a_calibrated_classifier_has_a_small_error():
+    rng = np.random.default_rng(0)
+    positive = rng.uniform(size=8_000)
+    labels = (rng.uniform(size=8_000) < positive).astype(int)
+    found = calibration_error(np.stack([1 - positive, positive], axis=1), labels, resamples=50)
+    assert found.value < 0.03

@@ -1,26 +1,27 @@
 from itertools import permutations
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers import store_corpus, store_vectors
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from sentigeo.analysis.clusters import (
     align_clusters,
-    cluster_space,
-    cluster_vectors,
+    border_margins,
+    cluster_corpus,
     compare_starts,
     find_clusters,
+    load_clusters,
     match_clusters,
+    name_clusters,
     pick_border,
     pick_typical,
     rename_clusters,
 )
 from sentigeo.cache import Store
-from sentigeo.encoder.vectors import Space, Vectors
+from sentigeo.encoder.corpus_vectors import CorpusVectors
 from sentigeo.errors import UserError
-from sentigeo.files import save_arrays
 
 
 def best_agreement(labels, clusters):
@@ -132,23 +133,22 @@ def test_typical_and_border_rows():
     typical = pick_typical(distances, members, 2)
     assert {c: rows.tolist() for c, rows in typical.items()} == {0: [1, 0], 1: [3]}
     assert pick_border(distances, 2).tolist() == [2, 3]
+    assert border_margins(distances).tolist() == [8, 8.5, 0.5, 7]
     assert pick_border(distances[:, :1], 2).tolist() == []
     assert pick_typical(distances, np.zeros(4, int), 2)[1].tolist() == []  # an empty cluster
 
 
-def make_space(folder, vectors, labels, parts):
-    arrays = {"rows": np.arange(len(vectors)), "vectors": vectors[None].astype(np.float32)}
-    shard = Store(folder).put("vectors", {}, lambda part: save_arrays(part, arrays))
-    own = Vectors(len(vectors), 0, ((0, "cls"),), (shard,))
-    corpus = pd.DataFrame({"text": "x", "label": labels, "part": parts})
-    return Space(corpus, ["bad", "good"], own, own, {})
+def cluster(folder, vectors, labels, parts, k=0):
+    store = Store(folder)
+    corpus = store_corpus(store, ["x"] * len(labels), labels, parts, ["bad", "good"])
+    own = store_vectors(store, {(0, "cls"): vectors})
+    return cluster_corpus(CorpusVectors(corpus, own, own, {}), k, store)
 
 
 def test_test_texts_go_to_clusters_of_training_texts(tmp_path):
     vectors = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [4.9], [0.0]])
     parts = ["train"] * 5 + ["test"] * 2
-    space = make_space(tmp_path, vectors, [1, 1, 1, 0, 0, 1, 1], parts)
-    found = cluster_space(space)["after"]
+    found = cluster(tmp_path, vectors, [1, 1, 1, 0, 0, 1, 1], parts)["after"]
     assert found.names == ["cluster 1 (good)", "cluster 2 (bad)"]
     assert found.members.tolist() == [1, 0]
     assert found.answers.tolist() == [0, 1]  # the label of a test text changes nothing
@@ -157,16 +157,30 @@ def test_test_texts_go_to_clusters_of_training_texts(tmp_path):
 
 def test_more_clusters_than_classes_leave_one_without_a_class(tmp_path):
     vectors = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [9.0], [9.0]])
-    space = make_space(tmp_path, vectors, [1, 1, 1, 0, 0, 0, 1], ["train"] * 6 + ["test"])
-    found = cluster_space(space, 3)["before"]
+    labels, parts = [1, 1, 1, 0, 0, 0, 1], ["train"] * 6 + ["test"]
+    found = cluster(tmp_path, vectors, labels, parts, 3)["before"]
     assert found.names == ["cluster 1 (good)", "cluster 2 (bad)", "cluster 3 (no class)"]
     assert found.answers.tolist() == [-1]
     assert found.by_class == [1, 0, 2]
 
 
+def test_clusters_come_from_the_store(tmp_path, three_groups):
+    store, vectors = Store(tmp_path), three_groups[0]
+    found, again = load_clusters(store, vectors, 3), load_clusters(store, vectors, 3)
+    fresh = find_clusters(vectors, 3)
+    for own in (found, again):
+        assert np.array_equal(own.centroids, fresh.centroids)
+        assert np.array_equal(own.members, fresh.members)
+        assert own.inertia == fresh.inertia
+    assert len(list((tmp_path / "clusters").iterdir())) == 1
+    load_clusters(store, vectors, 2)
+    assert len(list((tmp_path / "clusters").iterdir())) == 2
+
+
 def test_new_vectors_join_the_clusters_of_known_ones():
-    known = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]])
-    found = cluster_vectors(known, np.array([[8.0], [1.0]]), np.array([1, 1, 0, 0, 0]), ["a", "b"])
+    known = find_clusters(np.array([[0.0], [0.1], [0.2], [9.0], [9.1]]), 2)
+    labels = np.array([1, 1, 0, 0, 0])
+    found = name_clusters(known, np.array([[8.0], [1.0]]), labels, ["a", "b"])
     assert found.names == ["cluster 1 (b)", "cluster 2 (a)"]
     assert found.members.tolist() == [1, 0]
     assert found.answers.tolist() == [0, 1]
