@@ -46,7 +46,7 @@ def test_threads_keep_the_order():
 def test_processes_end_when_their_parent_is_killed():
     code = (
         "import time\nfrom sentigeo import cores\ncores.count_processes = lambda: 2\n"
-        "list(cores.run_in_processes(time.sleep, [(99,), (99,)], 'work'))\n"
+        "list(cores.run_in_processes(time.sleep, [(0.1,)] * 999, 'work'))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
     started = psutil.Process(parent.pid)
