@@ -67,14 +67,10 @@ def test_the_gradient_is_that_of_a_small_change(encoder):
         return weights
 
     with torch.inference_mode():
-        plain = decision.log_probabilities(
-            run_with_attention(encoder, batch).last_hidden_state[:, 0]
-        )
+        plain = run_with_attention(encoder, batch).last_hidden_state[:, 0]
         torch.nn.functional.softmax = grown
         try:
-            moved = decision.log_probabilities(
-                run_with_attention(encoder, batch).last_hidden_state[:, 0]
-            )
+            moved = run_with_attention(encoder, batch).last_hidden_state[:, 0]
         finally:
             torch.nn.functional.softmax = own
         change = decision.log_probabilities(moved) - decision.log_probabilities(plain)

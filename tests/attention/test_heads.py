@@ -121,3 +121,10 @@ def test_a_study_of_real_sentences(tiny_bert, tiny_distilbert):
     assert none.negated == 0
     assert none.starts.weights.shape == (0, 2, 4)
     assert all((test.p_values == 1).all() for test in none.compare(20).values())
+
+
+def test_a_negation_changes_nothing_for_the_texts_after_it(tiny_bert):
+    encoder, last = load_encoder(str(tiny_bert)), "They say this long old film was really good ."
+    studies = [study_heads([first, last], encoder, {"good"}) for first in ("Not good .", "So so .")]
+    distances = [found.starts.distances[~found.starts.marked].tolist() for found in studies]
+    assert distances[0] == distances[1] != []

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import torch
+from helpers import write_rows
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import REPEATS, take_turns
@@ -24,8 +25,18 @@ NAMES = {
 }
 
 
-def test_bench_writes_its_ratios(tiny_bert, tmp_path):
-    profile = load_profile("quick", model=str(tiny_bert), max_length=32, draw_per_label=20)
+def test_bench_writes_its_ratios(tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.REPEATS", 1)
+    monkeypatch.setattr("benchmarks.vectors.SQUARE", 64)
+    rows = [
+        {"text": f"{word} film, number {number}", "label": label}
+        for number in range(60)
+        for word, label in (("good", "yes"), ("bad", "no"))
+    ]
+    profile = load_profile(
+        "quick", reviews=str(write_rows(tmp_path / "own.json", rows)), model=str(tiny_bert),
+        labels={"no": "negative", "yes": "positive"}, max_length=32, draw_per_label=20,
+    )  # fmt: skip
     sizes = {"finetune": 8, "embed": 40, "tsne": 100}
     ratios = run_bench(profile, tmp_path / "bench.json", sizes)
     assert json.loads((tmp_path / "bench.json").read_text()) == ratios

@@ -106,7 +106,6 @@ def test_bad_texts_are_one_sentence_and_leave_nothing(tmp_path, capsys, content,
     [
         ("folder", "cannot be loaded"),
         ("/no/such/folder", "There is no model folder"),
-        ("nobody/nothing", "cannot be loaded from the hub"),
     ],
 )
 def test_bad_models_are_one_sentence_and_leave_nothing(

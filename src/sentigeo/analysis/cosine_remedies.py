@@ -129,5 +129,6 @@ def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
     """
     order = np.argsort(lengths, kind="stable")
     fifths = np.array_split(order, min(FIFTHS, len(order)))
-    means = pd.DataFrame({"words": [float(lengths[part].mean()) for part in fifths]})
-    return means.assign(estimate=[estimate_mean_cosine(vectors[part]) for part in fifths])
+    words = [float(lengths[part].mean()) for part in fifths]
+    found = pd.Series([estimate_mean_cosine(vectors[part]) for part in fifths], dtype=object)
+    return pd.DataFrame({"words": words}).assign(estimate=found)

@@ -125,7 +125,7 @@ def compare_controls(
         `embeddings` (layer 0), of the `context` in the last layer and of `shared words`.
     """
     last = study["layer"].max()
-    found = study[study["layer"] == last].set_index("row").sort_index()
+    found: pd.DataFrame = study[study["layer"] == last].set_index("row").sort_index()
     found["sense"] = table["sense"].to_numpy()[found.index]
     found["embeddings"] = study[study["layer"] == 0].set_index("row")["hit"]
     found["context"] = context[context["layer"] == last].set_index("row")["hit"]

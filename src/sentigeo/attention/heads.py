@@ -80,12 +80,12 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
             negated.append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:
             opinion.append(lookup_from_first(attention, target))
-        source = flip or _pair_before(attention, target, int(rng.integers(1, REACH + 1)))
-        if source:
-            weights = attention.weights[:, :, source[0], source[1]]
-            starts.append((weights, source[1] - source[0], flip is not None))
+        distance = int(rng.integers(1, REACH + 1))  # drawn for every text
+        pair = flip or _pair_before(attention, target, distance)
+        if pair:
+            weights = attention.weights[:, :, pair[0], pair[1]]
+            starts.append((weights, pair[1] - pair[0], flip is not None))
     shape = shares[0].shape[:2]
-    weights, distances, marked = zip(*starts, strict=True) if starts else ((), (), ())
     return HeadStudy(
         np.stack(shares),
         np.stack(entropies),
@@ -94,7 +94,9 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
             "first token": collect_lookups(opinion, shape),
         },
         StratifiedLookups(
-            np.array(weights).reshape(-1, *shape), np.array(distances), np.array(marked, bool)
+            np.array([own for own, _, _ in starts]).reshape(-1, *shape),
+            np.array([apart for _, apart, _ in starts]),
+            np.array([marked for _, _, marked in starts], bool),
         ),
     )
 

@@ -89,10 +89,10 @@ def plot_groups(
         _name_below(axis, own, method)
     first = next(iter(axes.values()))
     for group in np.unique(clusters.groups):
-        first.text(
-            *np.median(points[clusters.groups == group], axis=0), str(group + 1), ha="center",
-            va="center", weight="bold", path_effects=[withStroke(linewidth=3, foreground="white")],
-        )  # fmt: skip
+        left, bottom = np.median(points[clusters.groups == group], axis=0)
+        halo = [withStroke(linewidth=3, foreground="white")]
+        first.text(left, bottom, str(group + 1), ha="center", va="center", weight="bold",
+                   path_effects=halo)  # fmt: skip
     return figure
 
 
@@ -139,8 +139,8 @@ def _dot_size(points: np.ndarray) -> float:
 
 
 def _dots(colours: Sequence[str], area: float) -> list[Line2D]:
-    look = {"ls": "", "marker": "o", "ms": math.sqrt(area)}
-    return [Line2D([], [], color=colour, **look) for colour in colours]
+    size = math.sqrt(area)
+    return [Line2D([], [], color=colour, ls="", marker="o", ms=size) for colour in colours]
 
 
 def _name_above(
@@ -188,7 +188,8 @@ def plot_axis(
     """Show (n,) positions of two classes by stage, whose training means are at -1 and +1."""
     figure, axes = new_figure(2.9, columns=len(positions), share_y=True)
     everything = np.concatenate(list(positions.values()))
-    bins = list(np.linspace(*np.quantile(everything, [0.001, 0.999]), 41))
+    low, high = np.quantile(everything, [0.001, 0.999])
+    bins = list(np.linspace(low, high, 41))
     for axis, (name, own) in zip(axes, positions.items(), strict=True):
         for number, (title, colour) in enumerate(zip(classes, PALETTE, strict=False)):
             axis.hist(own[labels == number], bins=bins, color=colour, alpha=0.55, lw=0, label=title)
@@ -207,8 +208,9 @@ def plot_pairs(positions: dict[str, np.ndarray], names: Sequence[str]) -> Figure
         low, high = float(own.min()) - 0.1, float(own.max()) + 0.1
         right = own[:, 1] > own[:, 0]
         axis.plot([low, high], [low, high], color=GREY, ls="--", lw=1)
-        axis.scatter(*own[right].T, s=12, color=PALETTE[2], label="right order")
-        axis.scatter(*own[~right].T, s=14, color=PALETTE[3], marker="x", label="wrong order")
+        (x, y), (p, q) = own[right].T, own[~right].T
+        axis.scatter(x, y, s=12, color=PALETTE[2], label="right order")
+        axis.scatter(p, q, s=14, color=PALETTE[3], marker="x", label="wrong order")
         axis.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         sides = [f"position of the {side} side" for side in names]
         axis.set(title=f"{stage(name)} (n = {len(own)} pairs)", xlabel=sides[0], ylabel=sides[1])
