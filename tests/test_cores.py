@@ -16,6 +16,13 @@ def power(base, exponent):
     return base**exponent, os.getpid()
 
 
+def is_gone(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def refuse(word):
     raise UserError(word)
 
@@ -54,4 +61,4 @@ def test_processes_end_when_their_parent_is_killed():
     children = started.children(recursive=True)
     parent.kill()
     parent.wait()
-    wait_for(lambda: not any(map(psutil.Process.is_running, children)), "a process was left behind")
+    wait_for(lambda: all(map(is_gone, children)), "a process was left behind")
