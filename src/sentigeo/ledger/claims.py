@@ -117,7 +117,8 @@ def judge_claim(claim: Claim, metrics: Mapping[str, Metric], reason: str | None)
 def _margin(bounds: Sequence[float], metric: Metric) -> float | None:
     if not bounds or metric["low"] is None or metric["unit"] == "count":
         return None
-    return min((max(b - metric["high"], metric["low"] - b) for b in bounds), key=abs)
+    margins = [float(max(b - metric["high"], metric["low"] - b)) for b in bounds]
+    return min(margins, key=abs)
 
 
 def show_claim(judged: Mapping[str, Any]) -> tuple[str, str]:

@@ -88,7 +88,7 @@ class Chapter(Page):
         metrics, unmet = self._recorded("metrics"), self._recorded("conditions")
         for number in numbers:
             claim = declared[number]
-            reason = unmet.get(claim.requires) or self._part["untestable"].get(number)
+            reason = unmet.get(claim.requires or "") or self._part["untestable"].get(number)
             if reason:
                 self._part["untestable"][number] = reason
             judged = judge_claim(claim, metrics, reason)

@@ -78,7 +78,7 @@ class Page:
 
 def write_cells(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
     """Return a table with all values written out, and n beside a single column of estimates."""
-    held = {name: frame[name].tolist() for name in frame}
+    held = {str(name): frame[name].tolist() for name in frame}
     estimates = [
         values for values in held.values() if any(isinstance(own, Estimate) for own in values)
     ]

@@ -159,7 +159,7 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
 
 
 def _at_once() -> int:
-    return min(MOST_AT_ONCE, cpu_count())
+    return min(MOST_AT_ONCE, int(cpu_count()))
 
 
 def _ready(waiting: list[Task], done: dict[str, float]) -> list[Task]:
