@@ -86,7 +86,7 @@ def run_paths(name: str, root: Path = ROOT) -> RunPaths:
         name=name,
         output=root if name == PUBLISHED_PROFILE else build / name,
         build=build,
-        cache=Path(os.environ.get(CACHE_VARIABLE, root / "data" / "cache")),
+        cache=Path(os.environ.get(CACHE_VARIABLE, root / "data" / "cache")).resolve(),
     )
 
 

@@ -117,7 +117,7 @@ class Chapter(Page):
 
     def fetch(self, name: str) -> Path:
         """Return the folder that an earlier chapter of this run left, or of the last report."""
-        folder = ROOT / str(self._look_up("arrays", name))
+        folder = (ROOT / str(self._look_up("arrays", name))).resolve()
         if not folder.is_dir():
             raise UserError(self._ask_for(name))
         return folder
