@@ -184,11 +184,11 @@ def parse_overrides(text: str) -> dict[str, Any]:
 
     Quotes keep a value with spaces together, as in a shell: `"labels={bad: negative}"`.
     """
+    overrides: dict[str, Any] = {}
     try:
         pairs = shlex.split(text)
     except ValueError:
         raise UserError(f"Cannot read the overrides {text!r}: a quote is not closed.") from None
-    overrides: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:

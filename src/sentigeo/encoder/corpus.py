@@ -73,13 +73,7 @@ class Corpus:
 
 
 def make_corpus(profile: Profile, encoder: Any, store: Store) -> Corpus:
-    """Return a run's corpus from the store; read, clean and tokenise it if it is not there yet.
-
-    Args:
-        profile: Says which texts.
-        encoder: Has the tokenizer, and its hash.
-        store: Where it is kept.
-    """
+    """Return a run's corpus from the store; read, clean and tokenise it if it is not there yet."""
     source = identify_source(profile.reviews, profile.reviews_revision)
     reviews = draw_reviews(profile) if source is None else None
     key = {

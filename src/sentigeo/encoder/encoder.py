@@ -77,18 +77,10 @@ class Encoder:
 
     def describe(self) -> dict[str, Any]:
         """Return what `results.json` records about the encoder."""
-        return {
-            "name": self.name,
-            "revision": self.revision,
-            "sha256": self.sha256,
-            "file_sha256": self.file_sha256,
-            "architecture": type(self.model).__name__,
-            "layers": self.layers,
-            "heads": self.heads,
-            "width": self.width,
-            "parameters": self.parameters,
-            "max_length": self.max_length,
-        }
+        facts = ("name", "revision", "sha256", "file_sha256")
+        sizes = ("layers", "heads", "width", "parameters", "max_length")
+        found = {name: getattr(self, name) for name in (*facts, *sizes)}
+        return found | {"architecture": type(self.model).__name__}
 
 
 def load_encoder(source: str, revision: str | None = None) -> Encoder:
