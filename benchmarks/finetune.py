@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from accelerate import Accelerator
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
@@ -98,7 +97,7 @@ def _own_epoch(
     recipe = Recipe(1, 1e-4, profile.batch_size, 1.0, 0)
     none = np.array([], dtype=int)
     data = TrainingSet(source, labels, np.arange(len(labels)), extra=none, validation=none)
-    task = ClassifierTask(body, data, recipe, Accelerator())
+    task = ClassifierTask(body, data, recipe)
     weights = task.weights.values()
     ready, optimizer = task.accelerator.prepare(body, torch.optim.AdamW(weights, fused=True))
     return lambda: run_epoch(task, ready, optimizer, 0)

@@ -33,6 +33,15 @@ def load_classifier(
     return model
 
 
+def trained_part(model: Any, layers: float) -> nn.Module:
+    """Return what is trained of a classifier, in the quickest form that its architecture allows."""
+    if model.config.model_type not in BERT_LIKE:
+        return WholeClassifier(model, int(layers))
+    if layers == model.config.num_hidden_layers:
+        return FastWholeClassifier(model, int(layers))
+    return TopClassifier(model, layers)
+
+
 class TopClassifier(nn.Module):
     """The top of a BERT-like classifier, fed with a trunk's hidden states.
 
@@ -52,9 +61,8 @@ class TopClassifier(nn.Module):
         self.lowest_half = None
         if layers > whole:
             below = stack[len(stack) - whole - 1]
-            self.lowest_half = nn.ModuleDict(
-                {"intermediate": below.intermediate, "output": below.output}
-            )
+            halves = {"intermediate": below.intermediate, "output": below.output}
+            self.lowest_half = nn.ModuleDict(halves)
         self.pooler = getattr(model.base_model, "pooler", None)
         self.dropout = nn.Dropout(model.config.hidden_dropout_prob)
         self.classifier = model.classifier
@@ -70,9 +78,8 @@ class TopClassifier(nn.Module):
         for layer in self.layers[:-1]:
             hidden = run_layer(layer, hidden, mask)
         cls = attend_from_cls(self.layers[-1], hidden, mask) if self.layers else hidden[:, 0]
-        if self.pooler is None:
-            return self.classifier(cls[:, None])  # type: ignore[no-any-return]
-        return self.classifier(self.dropout(self.pooler(cls[:, None])))  # type: ignore[no-any-return]
+        states = cls[:, None] if self.pooler is None else self.dropout(self.pooler(cls[:, None]))
+        return self.classifier(states)  # type: ignore[no-any-return]
 
 
 class WholeClassifier(nn.Module):

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.trunk import Trunk, make_batch
-from sentigeo.training.loop import Task, Tensors, fit, own_rows, seed_step
+from sentigeo.training.loop import Task, Tensors, fit
 
 EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processor
 
@@ -22,54 +22,39 @@ EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processo
 class Recipe:
     """How a classifier is trained.
 
-    Attributes:
-        epochs: Times every training text is seen.
-        learning_rate: Highest rate of a linear warm-up and decay.
-        batch_size: Texts of a step.
-        token_share: Share of a text's tokens, drawn anew each time, that the layers above a cached
-            trunk see in training; evaluation always sees all. The states of the trunk know their
-            context, so a part of them stands for the text, at a part of the cost.
-        seed: Draws order, dropout, tokens and the new classification head.
-        weight_decay: AdamW's.
-        warmup: Share of the steps in which the rate rises.
-        clip: Largest norm of a gradient.
-        averaging: How slowly the moving average of the weights forgets; the average is the result.
+    The states of a cached trunk know their context, so in training a share of a text's tokens,
+    drawn anew each time, stands for the text, at a share of the cost; evaluation sees all tokens.
     """
 
     epochs: int
-    learning_rate: float
-    batch_size: int
+    learning_rate: float  # the highest, after a linear warm-up and before a linear decay
+    batch_size: int  # texts of a step
     token_share: float
-    seed: int
+    seed: int  # draws order, dropout, tokens and the new classification head
     weight_decay: float = 0.01
-    warmup: float = 0.1
-    clip: float = 1.0
-    averaging: float = 0.98
+    warmup: float = 0.1  # share of the steps
+    clip: float = 1.0  # largest norm of a gradient
+    averaging: float = 0.98  # how slowly the average of the weights forgets; that is the result
 
     def rate(self, progress: float) -> float:
         """Return the learning rate after a share of all steps."""
-        rising = progress / self.warmup if self.warmup else 1.0
-        return self.learning_rate * min(rising, (1.0 - progress) / (1.0 - self.warmup))
+        rising, falling = progress / self.warmup, (1.0 - progress) / (1.0 - self.warmup)
+        return self.learning_rate * min(rising, falling)
 
 
 @dataclass(frozen=True)
 class TrainingSet:
     """What to train on: rows of a corpus that was tokenised or run through a trunk.
 
-    Attributes:
-        texts: Token ids for a whole model, a trunk for its top.
-        labels: (n,) class of every row of the corpus.
-        rows: Rows of the reviews.
-        extra: Rows of handcrafted samples; each joins one batch of reviews, so that batches, their
-            order and their dropout are the same for every dose.
-        validation: Rows to validate on after each epoch; may be empty.
+    Each extra row, a handcrafted sample, joins one batch of reviews, so that batches, their order
+    and their dropout are the same for every dose.
     """
 
-    texts: TokenIds | Trunk
-    labels: np.ndarray
+    texts: TokenIds | Trunk  # tokens for a whole model, a trunk for its top
+    labels: np.ndarray  # (n,) class of every row of the corpus
     rows: np.ndarray
     extra: np.ndarray
-    validation: np.ndarray
+    validation: np.ndarray  # rows to validate on after each epoch; may be none
 
     def batches(self, recipe: Recipe, epoch: int) -> list[np.ndarray]:
         """Return an epoch's batches; each extra row is added to the end of one of them."""
@@ -93,10 +78,7 @@ class History:
 
 
 class MovingAverage:
-    """The moving average of some weights over the steps of training.
-
-    Steps on few texts jump about; their average is steadier than the last of them.
-    """
+    """The average of weights over the steps of training, which is steadier than the last step."""
 
     def __init__(self, weights: Tensors, decay: float) -> None:
         self.weights, self.decay, self.steps = weights, decay, 0
@@ -124,8 +106,8 @@ class ClassifierTask(Task):
 
     recipe: Recipe
 
-    def __init__(self, body: Any, data: TrainingSet, recipe: Recipe, accelerator: Accelerator):
-        super().__init__(body, recipe, accelerator)
+    def __init__(self, body: Any, data: TrainingSet, recipe: Recipe) -> None:
+        super().__init__(body, recipe)
         self.data, self.history = data, History([], [], [])
         self.average = MovingAverage(dict[str, Tensor](self.weights), recipe.averaging)
         self.logits: np.ndarray | None = None
@@ -146,15 +128,15 @@ class ClassifierTask(Task):
 
     def loss(self, model: Any, batch: np.ndarray, epoch: int, step: int) -> Tensor:
         """Return the loss of this process's part of a batch."""
-        rng = seed_step(self.recipe.seed, epoch, step, self.accelerator)
-        device, world = self.accelerator.device, self.accelerator.num_processes
-        mine, weight = own_rows(batch, self.accelerator)
+        rank, device = self.accelerator.process_index, self.accelerator.device
+        rng = np.random.default_rng([self.recipe.seed, epoch, 2, step, rank])
+        torch.manual_seed(int(rng.integers(2**62)))
+        mine, weight = self.own_rows(batch)
         inputs, mask = make_batch(self.data.texts, mine, self.recipe.token_share, rng)
         labels = torch.from_numpy(self.data.labels[mine]).to(device)
-        loss: Tensor = weight * functional.cross_entropy(
-            model(inputs.to(device), mask.to(device)), labels, reduction="sum"
-        )
-        self.total += loss.item() * len(batch) / world
+        logits = model(inputs.to(device), mask.to(device))
+        loss: Tensor = weight * functional.cross_entropy(logits, labels, reduction="sum")
+        self.total += loss.item() * len(batch) / self.accelerator.num_processes
         return loss
 
     def after_step(self) -> None:
@@ -167,9 +149,7 @@ class ClassifierTask(Task):
         self.history.train_loss.append(float(self.accelerator.reduce(total, "sum")) / self.texts)
         if len(self.data.validation):
             self.average.swap()
-            self.logits = predict(
-                self.body, self.data.texts, self.data.validation, self.accelerator
-            )
+            self.logits = predict(self.body, self.data.texts, self.data.validation)
             self.average.swap()
             scores = torch.from_numpy(self.logits)
             truth = torch.from_numpy(self.data.labels[self.data.validation])
@@ -195,34 +175,22 @@ def train_classifier(
     state: Path,
     on_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> tuple[History, np.ndarray]:
-    """Train a classifier's body in place; the average of its weights over the steps stays.
+    """Train a body, which maps a batch and its mask to logits; its averaged weights stay.
 
-    Args:
-        body: Maps a batch and its mask to logits.
-        data: Texts and labels.
-        recipe: How to train.
-        state: File of the state, saved after every epoch.
-        on_epoch: Called after each epoch.
-
-    Returns:
-        The history, and the (v, classes) logits of the rows to validate on in the end.
+    Returns the history, and the (v, classes) logits of the rows to validate on in the end. The
+    state of training is saved after every epoch.
     """
-    task = ClassifierTask(body, data, recipe, Accelerator())
+    task = ClassifierTask(body, data, recipe)
     fit(task, state, on_epoch)
     task.average.swap()
     if task.logits is None:  # nothing to validate on, or the state was that of the end
-        task.logits = predict(body, data.texts, data.validation, task.accelerator)
+        task.logits = predict(body, data.texts, data.validation)
     return task.history, task.logits
 
 
-def predict(
-    body: Any,
-    texts: TokenIds | Trunk,
-    rows: np.ndarray,
-    accelerator: Accelerator | None = None,
-) -> np.ndarray:
+def predict(body: Any, texts: TokenIds | Trunk, rows: np.ndarray) -> np.ndarray:
     """Return the (n, classes) logits of some rows, every token seen; processes share the work."""
-    accelerator = accelerator or Accelerator()
+    accelerator = Accelerator()
     body.to(accelerator.device).eval()
     place = {row: position for position, row in enumerate(rows)}
     batches = token_batches(rows, texts.lengths, EVALUATION_TOKENS)
