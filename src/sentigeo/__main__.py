@@ -119,7 +119,7 @@ def _train(options: argparse.Namespace) -> None:
     from sentigeo.encoder.encoder import load_encoder
     from sentigeo.preflight import DEEP, check_run
     from sentigeo.training.answers import read_stages
-    from sentigeo.training.deep_study import prepare_draw, train_draws
+    from sentigeo.training.deep_study import prepare_draws, train_draws
     from sentigeo.training.runs import train_runs
 
     skipped = check_run(profile).skipped
@@ -130,11 +130,7 @@ def _train(options: argparse.Namespace) -> None:
     results = train_runs(corpus, encoder, profile, store)
     read_stages(results, corpus, encoder, store)
     sets = load_text_sets(profile, corpus) if DEEP not in skipped else {}
-    draws = [
-        prepare_draw(texts, seed, encoder, profile)
-        for texts_of_set in sets.values()
-        for seed, texts in enumerate(texts_of_set)
-    ]
+    draws = prepare_draws(sets, encoder, profile)
     trained = train_draws(draws, encoder, profile, store)
     count = len(results) + sum(len(result.runs) for result in trained)
     print(f"{count} runs are in the cache; 'make report' reads them from there.")

@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -115,6 +115,14 @@ class DrawResult:
     hidden_tokens: int  # tokens to be guessed in all copies
     head_losses: list[float]  # mean of each epoch in which a new MLM head was warmed up
     runs: list[DeepRun]  # one per condition
+
+
+def prepare_draws(
+    sets: Mapping[str, Sequence[TextSet]], encoder: Encoder, profile: Profile
+) -> list[Draw]:
+    """Prepare every draw of some sets of texts."""
+    pairs = [pair for texts_of_set in sets.values() for pair in enumerate(texts_of_set)]
+    return [prepare_draw(texts, seed, encoder, profile) for seed, texts in pairs]
 
 
 def prepare_draw(texts: TextSet, seed: int, encoder: Encoder, profile: Profile) -> Draw:
