@@ -19,8 +19,14 @@ from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import TokenIds, encode_texts
 from sentigeo.encoder.trunk import Trunk
 from sentigeo.profile import Profile
-from sentigeo.training.classifier import FastWholeClassifier, TopClassifier, load_classifier
-from sentigeo.training.finetune import ClassifierTask, Recipe, TrainingSet
+from sentigeo.training.finetune import (
+    ClassifierTask,
+    FastWholeClassifier,
+    Recipe,
+    TopClassifier,
+    TrainingSet,
+    load_classifier,
+)
 from sentigeo.training.loop import run_epoch
 
 

@@ -6,7 +6,15 @@ import torch
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
-from sentigeo.training.loop import Task, fit, load_state, obtain, run_epoch, save_state
+from sentigeo.training.loop import (
+    MovingAverage,
+    Task,
+    fit,
+    load_state,
+    obtain,
+    run_epoch,
+    save_state,
+)
 
 
 class Walk(Task):
@@ -99,3 +107,18 @@ def test_weights_and_optimizer_go_on_where_they_were(tmp_path):
     fit(resumed, tmp_path / "s", epochs.append)
     assert epochs == [2, 3]
     assert resumed.body.weight.item() == whole.body.weight.item()
+
+
+def test_moving_average_by_hand():
+    weight = torch.nn.Parameter(torch.tensor([0.0]))
+    average = MovingAverage({"w": weight}, decay=0.5)
+    expected = 0.0
+    for step, value in enumerate([4.0, 8.0, 2.0, 6.0, 1.0, 9.0, 3.0, 5.0, 7.0, 0.5], start=1):
+        weight.data.fill_(value)
+        average.update()
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * value
+    average.swap()
+    assert weight.item() == pytest.approx(expected)
+    average.swap()
+    assert weight.item() == 0.5

@@ -1,5 +1,6 @@
 """Fine-tuning a classifier: its head only, top layers on a cached trunk, or all layers."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +9,126 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from transformers import AutoModelForSequenceClassification
 
+from sentigeo.encoder.bert_layers import (
+    BERT_LIKE,
+    attend_from_cls,
+    encoder_layers,
+    feed_forward,
+    run_layer,
+)
+from sentigeo.encoder.encoder import load_with_head
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.trunk import Trunk, make_batch
-from sentigeo.training.loop import Task, Tensors, fit
+from sentigeo.errors import UserError
+from sentigeo.training.loop import MovingAverage, Task, Tensors, fit
 
 EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processor
+
+
+def load_classifier(
+    source: str, revision: str | None, classes: list[str], seed: int = 0
+) -> nn.Module:
+    """Load an encoder with a new classification head, drawn with a seed."""
+    names = dict(enumerate(classes))
+    labels = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed, **labels)
+    return model
+
+
+def trained_part(model: Any, layers: float) -> nn.Module:
+    """Return what is trained of a classifier, in the quickest form that its architecture allows."""
+    if model.config.model_type not in BERT_LIKE:
+        return WholeClassifier(model, int(layers))
+    if layers == model.config.num_hidden_layers:
+        return FastWholeClassifier(model, int(layers))
+    return TopClassifier(model, layers)
+
+
+class TopClassifier(nn.Module):
+    """The top of a BERT-like classifier, fed with a trunk's hidden states; training it trains both.
+
+    No layers leave the classification head (pooler and classifier). A half stands for the
+    feed-forward half of the lowest layer: it holds two thirds of a layer's weights and treats each
+    token by itself, so training on some tokens takes nothing from the others' context.
+    """
+
+    def __init__(self, model: Any, layers: float) -> None:
+        super().__init__()
+        if model.config.model_type not in BERT_LIKE:
+            raise UserError(f"A {model.config.model_type} model has no cached trunk.")
+        stack: Any = encoder_layers(model)
+        whole = math.floor(layers)
+        self.layers = nn.ModuleList(stack[len(stack) - whole :])
+        self.lowest_half = None
+        if layers > whole:
+            below = stack[len(stack) - whole - 1]
+            halves = {"intermediate": below.intermediate, "output": below.output}
+            self.lowest_half = nn.ModuleDict(halves)
+        self.pooler = getattr(model.base_model, "pooler", None)
+        self.dropout = nn.Dropout(model.config.hidden_dropout_prob)
+        self.classifier = model.classifier
+        self.classes: int = model.config.num_labels
+        if whole:  # a key's bias moves all scores of a query alike, so it has no gradient
+            last: Any = self.layers[-1]
+            last.attention.self.key.bias.requires_grad_(False)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Return the (b, classes) logits of (b, w, d) hidden states with a (b, w) mask."""
+        if self.lowest_half is not None:
+            hidden = feed_forward(self.lowest_half, hidden)
+        for layer in self.layers[:-1]:
+            hidden = run_layer(layer, hidden, mask)
+        cls = attend_from_cls(self.layers[-1], hidden, mask) if self.layers else hidden[:, 0]
+        states = cls[:, None] if self.pooler is None else self.dropout(self.pooler(cls[:, None]))
+        return self.classifier(states)  # type: ignore[no-any-return]
+
+
+class WholeClassifier(nn.Module):
+    """A whole classifier of any architecture, fed with token ids; its lower layers are frozen.
+
+    Where all layers are trained, so are the embeddings.
+    """
+
+    def __init__(self, model: Any, layers: int) -> None:
+        super().__init__()
+        self.model = model
+        self.classes: int = model.config.num_labels
+        stack = encoder_layers(model)
+        self.frozen: list[nn.Module] = []
+        if layers < len(stack):
+            kept = [*stack[len(stack) - layers :], getattr(model.base_model, "pooler", None)]
+            model.base_model.requires_grad_(False)
+            for module in filter(None, kept):
+                module.requires_grad_(True)
+            others = [m for m in model.base_model.children() if stack not in m.modules()]
+            self.frozen = [*stack[: len(stack) - layers], *others]
+
+    def train(self, mode: bool = True) -> "WholeClassifier":
+        """Set the mode of the trained part; what is frozen stays in evaluation mode."""
+        super().train(mode)
+        for module in self.frozen:
+            module.eval()
+        return self
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the (b, classes) logits of (b, w) token ids with a (b, w) mask."""
+        return self.model(ids, attention_mask=mask.long()).logits  # type: ignore[no-any-return]
+
+
+class FastWholeClassifier(TopClassifier):
+    """All layers of a BERT-like classifier, the last one for [CLS] only, fed with token ids."""
+
+    def __init__(self, model: Any, layers: int) -> None:
+        super().__init__(model, layers)
+        self.embeddings = model.base_model.embeddings
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the (b, classes) logits of (b, w) token ids with a (b, w) mask."""
+        return super().forward(self.embeddings(ids), mask)
 
 
 @dataclass(frozen=True)
@@ -75,30 +188,6 @@ class History:
     train_loss: list[float]
     val_loss: list[float]
     val_accuracy: list[float]
-
-
-class MovingAverage:
-    """The average of weights over the steps of training, which is steadier than the last step."""
-
-    def __init__(self, weights: Tensors, decay: float) -> None:
-        self.weights, self.decay, self.steps = weights, decay, 0
-        self.values = {name: weight.detach().clone() for name, weight in weights.items()}
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in the weights after a step; the first steps are forgotten faster."""
-        self.steps += 1
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        for name, value in self.values.items():
-            value.lerp_(self.weights[name], 1 - decay)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange weights and average."""
-        for name, value in self.values.items():
-            kept = self.weights[name].clone()
-            self.weights[name].copy_(value)
-            value.copy_(kept)
 
 
 class ClassifierTask(Task):

@@ -77,6 +77,30 @@ class Task:
         return (mine, world / len(batch)) if len(mine) else (batch[:1], 0.0)
 
 
+class MovingAverage:
+    """The average of weights over the steps of training, which is steadier than the last step."""
+
+    def __init__(self, weights: Tensors, decay: float) -> None:
+        self.weights, self.decay, self.steps = weights, decay, 0
+        self.values = {name: weight.detach().clone() for name, weight in weights.items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step; the first steps are forgotten faster."""
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        for name, value in self.values.items():
+            value.lerp_(self.weights[name], 1 - decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange weights and average."""
+        for name, value in self.values.items():
+            kept = self.weights[name].clone()
+            self.weights[name].copy_(value)
+            value.copy_(kept)
+
+
 def fit(
     task: Task, state: Path | None = None, on_epoch: Callable[[int], None] = lambda epoch: None
 ) -> None:

@@ -24,8 +24,15 @@ from sentigeo.encoder.vectors import POOLINGS, Kind
 from sentigeo.files import hash_json, load_array, write_text
 from sentigeo.profile import Profile
 from sentigeo.progress import track
-from sentigeo.training.classifier import load_classifier, trained_part
-from sentigeo.training.finetune import History, Recipe, TrainingSet, predict, train_classifier
+from sentigeo.training.finetune import (
+    History,
+    Recipe,
+    TrainingSet,
+    load_classifier,
+    predict,
+    train_classifier,
+    trained_part,
+)
 from sentigeo.training.loop import obtain
 
 EVERYTHING = ("validation", "test", "challenge")
