@@ -111,7 +111,7 @@ def _site(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
     profile = _load_profile(options)
-    from accelerate import PartialState
+    from accelerate import Accelerator
 
     from sentigeo.cache import Store
     from sentigeo.data.text_sets import load_text_sets
@@ -125,7 +125,7 @@ def _train(options: argparse.Namespace) -> None:
     skipped = check_run(profile).skipped
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
-    with PartialState().main_process_first():
+    with Accelerator().main_process_first():
         corpus = make_corpus(profile, encoder, store)
     results = train_runs(corpus, encoder, profile, store)
     read_stages(results, corpus, encoder, store)
