@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from accelerate import Accelerator
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
@@ -20,8 +19,14 @@ from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import TokenIds, encode_texts
 from sentigeo.encoder.trunk import Trunk
 from sentigeo.profile import Profile
-from sentigeo.training.classifier import FastWholeClassifier, TopClassifier, load_classifier
-from sentigeo.training.finetune import ClassifierTask, Recipe, TrainingSet
+from sentigeo.training.finetune import (
+    ClassifierTask,
+    FastWholeClassifier,
+    Recipe,
+    TopClassifier,
+    TrainingSet,
+    load_classifier,
+)
 from sentigeo.training.loop import run_epoch
 
 
@@ -98,7 +103,7 @@ def _own_epoch(
     recipe = Recipe(1, 1e-4, profile.batch_size, 1.0, 0)
     none = np.array([], dtype=int)
     data = TrainingSet(source, labels, np.arange(len(labels)), extra=none, validation=none)
-    task = ClassifierTask(body, data, recipe, Accelerator())
+    task = ClassifierTask(body, data, recipe)
     weights = task.weights.values()
     ready, optimizer = task.accelerator.prepare(body, torch.optim.AdamW(weights, fused=True))
     return lambda: run_epoch(task, ready, optimizer, 0)

@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 
 from sentigeo.encoder.corpus import COLUMNS, open_corpus
+from sentigeo.encoder.tokens import encode_texts
 from sentigeo.encoder.vectors import Vectors
 from sentigeo.files import save_arrays, write_text
 
@@ -35,10 +36,10 @@ def write_rows(path: Path, rows: list[dict]):
     return path
 
 
-def store_corpus(store, texts, labels, parts, classes=("negative", "positive"), ids=None):
+def store_corpus(store, texts, labels, parts, classes=("negative", "positive"), ids=None, **more):
     """Keep a small corpus in a store; its token ids are given, or one token per text."""
     rows = {"id": [f"own-{n}" for n in range(len(texts))], "text": texts, "label": labels}
-    table = pd.DataFrame(rows | {"part": parts}).reindex(columns=COLUMNS)
+    table = pd.DataFrame(rows | {"part": parts} | more).reindex(columns=COLUMNS)
     ids = ids or [[1]] * len(texts)
     lengths = np.array([len(own) for own in ids])
 
@@ -63,6 +64,24 @@ def store_vectors(store, matrices):
     shard = store.put("vectors", {"size": len(matrices)}, lambda part: save_arrays(part, arrays))
     layers = max(layer for layer, _ in matrices)
     return Vectors(vectors.shape[1], layers, tuple(matrices), (shard,))
+
+
+def store_toy_corpus(store, encoder):
+    """Keep toy reviews, 8 contrastive samples and 4 challenge pairs in a store."""
+    sizes = {"train": 24, "validation": 8, "contrastive": 8, "test": 12, "challenge": 8}
+    parts, rng = (
+        [part for part, size in sizes.items() for _ in range(size)],
+        np.random.default_rng(0),
+    )
+    words = [["dull", "cold", "awful", "film"], ["warm", "lovely", "clever", "film"]]
+    labels = [n % 2 for n in range(len(parts))]
+    texts = [" ".join(rng.choice(words[label], rng.integers(2, 40))) for label in labels]
+    tokens = encode_texts(texts, encoder.tokenizer, 32)
+    ids = [tokens[row].tolist() for row in range(len(texts))]
+    pairs = [n // 2 if part == "challenge" else None for n, part in enumerate(parts)]
+    kinds = [None if pair is None else f"kind_{pair % 2}" for pair in pairs]
+    pairs = [None if pair is None else f"p{pair}" for pair in pairs]
+    return store_corpus(store, texts, labels, parts, ids=ids, pair=pairs, phenomenon=kinds)
 
 
 def run_script(module, function, call, processes=1, folder="training"):

@@ -111,7 +111,7 @@ def _site(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
     profile = _load_profile(options)
-    from accelerate import PartialState
+    from accelerate import Accelerator
 
     from sentigeo.cache import Store
     from sentigeo.data.text_sets import load_text_sets
@@ -119,22 +119,18 @@ def _train(options: argparse.Namespace) -> None:
     from sentigeo.encoder.encoder import load_encoder
     from sentigeo.preflight import DEEP, check_run
     from sentigeo.training.answers import read_stages
-    from sentigeo.training.deep_study import prepare_draw, train_draws
+    from sentigeo.training.deep_study import prepare_draws, train_draws
     from sentigeo.training.runs import train_runs
 
     skipped = check_run(profile).skipped
     encoder = load_encoder(profile.model, profile.model_revision)
     store = Store(run_paths(profile.run_name).cache)
-    with PartialState().main_process_first():
+    with Accelerator().main_process_first():
         corpus = make_corpus(profile, encoder, store)
     results = train_runs(corpus, encoder, profile, store)
     read_stages(results, corpus, encoder, store)
     sets = load_text_sets(profile, corpus) if DEEP not in skipped else {}
-    draws = [
-        prepare_draw(texts, seed, encoder, profile)
-        for texts_of_set in sets.values()
-        for seed, texts in enumerate(texts_of_set)
-    ]
+    draws = prepare_draws(sets, encoder, profile)
     trained = train_draws(draws, encoder, profile, store)
     count = len(results) + sum(len(result.runs) for result in trained)
     print(f"{count} runs are in the cache; 'make report' reads them from there.")

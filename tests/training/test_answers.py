@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from helpers import store_toy_corpus
 
 from sentigeo.cache import Store
-from sentigeo.encoder.corpus import make_corpus
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import embed_texts
 from sentigeo.profile import load_profile
@@ -10,8 +10,8 @@ from sentigeo.training.answers import consistent, hits, kept_models, pick_tuned,
 from sentigeo.training.runs import train_runs
 
 SMALL = {
-    "draw_per_label": 10, "test_reviews": 12, "max_length": 32, "epochs": 1, "dose_epochs": 1,
-    "seeds": 1, "headline_seeds": 2, "depth_reviews": 8, "depth_test_reviews": 8, "doses": [0],
+    "max_length": 32, "epochs": 1, "dose_epochs": 1, "seeds": 1, "headline_seeds": 2,
+    "depth_reviews": 8, "depth_test_reviews": 8, "contrastive_samples": 8, "doses": [0],
 }  # fmt: skip
 
 
@@ -20,7 +20,7 @@ def study(tiny_bert, tmp_path_factory):
     """A corpus, an encoder, a store, and the results of all runs."""
     profile = load_profile("quick", model=str(tiny_bert), **SMALL)
     encoder, store = load_encoder(str(tiny_bert)), Store(tmp_path_factory.mktemp("answers"))
-    corpus = make_corpus(profile, encoder, store)
+    corpus = store_toy_corpus(store, encoder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOKY_MAX_CPU_COUNT", "1")  # in this process
         return corpus, encoder, store, train_runs(corpus, encoder, profile, store)

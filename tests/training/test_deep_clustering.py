@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from helpers import run_script
 from safetensors.torch import load_file
 
@@ -35,7 +34,7 @@ from sentigeo.training.loop import load_state
 RECIPE = DeepRecipe(epochs=7, learning_rate=2e-3, batch_size=16, clustering=1.0, masked=0.5)
 
 
-def toy_texts(count=60):
+def toy_texts(count=40):
     """Two groups of texts that share no word."""
     rng = np.random.default_rng(0)
     words = [["cat", "dog", "bird", "fish"], ["engine", "wheel", "road", "car"]]
@@ -101,12 +100,12 @@ def test_the_head_warms_up_alone(toy):
 def test_targets_come_from_the_whole_set_before_each_epoch(toy):
     body, tokens, copies, _ = toy
     body.train_parts(RECIPE.parts)
-    task = ClusterTask(body, tokens, copies, RECIPE, Accelerator())
+    task = ClusterTask(body, tokens, copies, RECIPE)
     for epoch in (0, 1):
         body.centroids.data += epoch
-        assert sum(len(batch) for batch in task.begin(epoch)) == 60
+        assert sum(len(batch) for batch in task.begin(epoch)) == 40
         expected = sharpen(body.assign(embed_all(body, tokens)))
-        assert task.targets.shape == (60, 2)
+        assert task.targets.shape == (40, 2)
         assert torch.equal(task.targets, expected)
 
 
@@ -125,16 +124,10 @@ def test_one_loss_alone_leaves_the_rest_untouched(toy, tmp_path):
     assert np.isnan(course.clustering).all()
 
 
-def test_training_stops_when_texts_stay_where_they_are(toy, tmp_path):
-    body, tokens, copies, _ = toy
-    recipe = replace(RECIPE, epochs=30, learning_rate=1e-8, tolerance=0.01)
-    assert len(train_clusters(body, tokens, copies, recipe, tmp_path / "s").members) == 3
-
-
 def test_the_very_first_step_counts(toy, tmp_path):
     body, tokens, copies, _ = toy
     before = embed_all(body, tokens)
-    train_clusters(body, tokens, copies, replace(RECIPE, epochs=1, batch_size=60), tmp_path / "s")
+    train_clusters(body, tokens, copies, replace(RECIPE, epochs=1, batch_size=40), tmp_path / "s")
     assert not torch.allclose(embed_all(body, tokens), before, atol=1e-4)
 
 
@@ -215,7 +208,7 @@ def test_loss_that_is_no_number(toy, tmp_path):
 def train_toy(model, folder, kill=False):
     """Train with one thread; return the final weights."""
     torch.set_num_threads(1)
-    body, tokens, copies = make_parts(model, toy_texts(50)[0])  # the last batch cannot be halved
+    body, tokens, copies = make_parts(model, toy_texts(22)[0])  # the last batch cannot be halved
 
     def on_epoch(epoch):
         if kill and epoch == SAVE_EVERY:

@@ -8,11 +8,11 @@ from sentigeo.analysis.clusters import find_clusters
 from sentigeo.training.deep_clustering import Course
 from sentigeo.training.deep_scores import (
     compare,
+    largest_sizes,
     lost_runs,
     score_courses,
     score_ends,
     score_members,
-    size_shares,
     stop_early,
 )
 
@@ -117,5 +117,8 @@ def test_differences_by_set_and_draw():
 
 
 def test_sizes_over_time():
-    course = make_run("kl", 0, [0, 0, 0, 1], [0, 0, 0, 0]).course
-    assert size_shares(course, 3).tolist() == [[0.75, 0.25, 0.0], [1.0, 0.0, 0.0]]
+    runs = [make_run("kl", 0, [0, 0, 1, 1], [0, 0, 1, 1]), make_run("mlm", 1, [0] * 4, [1] * 4)]
+    runs.append(make_run("kl", 1, [0, 0, 0, 1], [0, 0, 0, 0]))  # ends with the largest cluster
+    found = largest_sizes(runs, {"kl": "Clustering"})
+    assert list(found) == [("toy", "Clustering")]
+    assert found["toy", "Clustering"].tolist() == [[0.75, 0.25], [1.0, 0.0]]

@@ -3,66 +3,88 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
 from sentigeo.training.loop import (
-    forget_state,
+    MovingAverage,
+    Task,
+    fit,
     load_state,
     obtain,
-    optimizer_tensors,
-    own_rows,
-    restore_optimizer,
+    run_epoch,
     save_state,
-    seed_step,
-    take_step,
 )
 
 
+class Walk(Task):
+    """Lowers a weight for some epochs of two steps; the slope of its loss is given."""
+
+    def __init__(self, epochs=3, slope=1000.0, clip=0.5):
+        body = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.ones_(body.weight)
+        recipe = SimpleNamespace(learning_rate=0.1, weight_decay=0.01, clip=clip)
+        super().__init__(body, recipe)
+        self.epochs, self.slope = epochs, slope
+
+    def begin(self, epoch):
+        return None if epoch == self.epochs else [np.array([epoch]), np.array([epoch + 1])]
+
+    def rate(self, epoch, step, steps):
+        return 1.0 / (1 + epoch)
+
+    def loss(self, model, batch, epoch, step):
+        return self.slope * (batch[0] + 1) * model(torch.ones(1, 1)).square().sum()
+
+
 def process(rank, world):
-    return SimpleNamespace(process_index=rank, num_processes=world)
+    task = Walk()
+    task.accelerator = SimpleNamespace(process_index=rank, num_processes=world)
+    return task
 
 
 def test_processes_share_a_batch_and_average_to_its_mean():
     batch, losses = np.array([4, 7, 9]), {4: 1.0, 7: 2.0, 9: 6.0}
-    parts = [own_rows(batch, process(rank, 2)) for rank in (0, 1)]
+    parts = [process(rank, 2).own_rows(batch) for rank in (0, 1)]
     assert sorted(np.concatenate([rows for rows, _ in parts])) == [4, 7, 9]
     sums = [weight * sum(losses[row] for row in rows) for rows, weight in parts]
     assert np.mean(sums) == pytest.approx(3.0)
 
 
 def test_a_process_with_nothing_to_do_takes_a_row_that_does_not_count():
-    rows, weight = own_rows(np.array([4]), process(1, 2))
+    rows, weight = process(1, 2).own_rows(np.array([4]))
     assert (rows.tolist(), weight) == ([4], 0.0)
 
 
-def test_a_step_can_be_repeated():
-    first, again, other = (seed_step(3, 1, step, process(0, 1)).random() for step in (0, 0, 1))
-    assert first == again != other
+def test_steps_follow_the_rate_and_clip():
+    task = Walk()
+    optimizer = torch.optim.SGD(task.body.parameters(), lr=99.0)
+    assert run_epoch(task, task.body, optimizer, 1)
+    # At most 0.5 in length, at a rate of 1/2, from 1; the second step from 0.75.
+    assert task.body.weight.item() == pytest.approx(1 - 0.25 - 0.25)
+    assert not run_epoch(task, task.body, optimizer, 3)
 
 
-def test_a_step_lowers_the_loss_and_clips():
-    layer = torch.nn.Linear(1, 1, bias=False)
-    before = layer.weight.item()
-    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-    take_step(1000 * layer.weight.sum(), layer, optimizer, Accelerator(), clip=0.5, epoch=0)
-    assert before - layer.weight.item() == pytest.approx(0.5)
-    with pytest.raises(UserError, match="no longer a number in epoch 4"):
-        take_step(torch.tensor(float("inf")), layer, optimizer, Accelerator(), 1.0, epoch=3)
+def test_a_loss_that_is_no_number_ends_training():
+    task = Walk(slope=float("inf"))
+    with pytest.raises(UserError, match="no longer a number in epoch 1"):
+        fit(task)
 
 
-def test_what_is_stored_is_not_made_again(tmp_path):
+def test_what_is_stored_is_not_made_again_and_its_state_is_forgotten(tmp_path):
     store, made = Store(tmp_path), []
 
-    def fill(folder):
+    def fill(state, folder):
         made.append(folder)
+        for path in (state, state.with_name("another")):
+            save_state(path, {"w": torch.zeros(1)}, {})
         (folder / "x").write_text("1")
 
     for _ in range(2):
-        folder = obtain(store, "kind", {"a": 1}, fill, Accelerator())
+        folder = obtain(store, "kind", {"a": 1}, fill)
         assert (folder / "x").read_text() == "1"
     assert len(made) == 1
+    assert [path.name for path in (tmp_path / "training").iterdir()] == ["another"]
 
 
 def test_a_state_is_whole_or_not_there(tmp_path):
@@ -77,27 +99,26 @@ def test_a_state_is_whole_or_not_there(tmp_path):
     assert load_state(state) is None
 
 
-def test_forgetting_a_state_leaves_those_of_others(tmp_path):
-    for name in ("s", "s2", ".part-0-s"):
-        save_state(tmp_path / name, {"w": torch.zeros(1)}, {})
-    forget_state(tmp_path / "s")
-    forget_state(tmp_path / "s")
-    assert {path.name for path in tmp_path.iterdir()} == {"s2", ".part-0-s"}
+def test_weights_and_optimizer_go_on_where_they_were(tmp_path):
+    whole = Walk(epochs=4, slope=1.0)
+    fit(whole)
+    fit(Walk(epochs=2, slope=1.0), tmp_path / "s")
+    resumed, epochs = Walk(epochs=4, slope=1.0), []
+    fit(resumed, tmp_path / "s", epochs.append)
+    assert epochs == [2, 3]
+    assert resumed.body.weight.item() == whole.body.weight.item()
 
 
-def test_an_optimizer_goes_on_where_it_was():
-    def walk(weight, optimizer, steps):
-        for _ in range(steps):
-            optimizer.zero_grad()
-            (weight**2).sum().backward()
-            optimizer.step()
-
-    weights = [torch.nn.Parameter(torch.tensor([3.0])) for _ in range(2)]
-    first, second = (torch.optim.AdamW([weight], lr=0.1) for weight in weights)
-    walk(weights[0], first, 3)
-    weights[1].data.copy_(weights[0].data)
-    taken = {name: value.clone() for name, value in optimizer_tensors(first).items()}
-    restore_optimizer(second, taken)
-    walk(weights[0], first, 2)
-    walk(weights[1], second, 2)
-    assert weights[0].item() == weights[1].item()
+def test_moving_average_by_hand():
+    weight = torch.nn.Parameter(torch.tensor([0.0]))
+    average = MovingAverage({"w": weight}, decay=0.5)
+    expected = 0.0
+    for step, value in enumerate([4.0, 8.0, 2.0, 6.0, 1.0, 9.0, 3.0, 5.0, 7.0, 0.5], start=1):
+        weight.data.fill_(value)
+        average.update()
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * value
+    average.swap()
+    assert weight.item() == pytest.approx(expected)
+    average.swap()
+    assert weight.item() == 0.5

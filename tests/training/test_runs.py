@@ -8,21 +8,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import store_corpus
+from helpers import store_corpus, store_toy_corpus
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from sentigeo.cache import Store
-from sentigeo.encoder.corpus import make_corpus
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.trunk import make_batch
 from sentigeo.errors import CacheNotice, UserError
 from sentigeo.profile import load_profile
-from sentigeo.training.runs import list_runs, rows_of, train_rows, train_run, train_runs
+from sentigeo.training.runs import (
+    list_runs,
+    plan_runs,
+    rows_of,
+    train_rows,
+    train_run,
+    train_runs,
+)
 
 SMALL = {
-    "draw_per_label": 20, "test_reviews": 30, "max_length": 32, "epochs": 1, "dose_epochs": 1,
+    "draw_per_label": 20, "test_reviews": 12, "max_length": 32, "epochs": 1, "dose_epochs": 1,
     "seeds": 1, "headline_seeds": 2, "depth_reviews": 16, "depth_test_reviews": 8, "batch_size": 8,
-    "doses": [0, 8],
+    "contrastive_samples": 8, "doses": [0, 8],
 }  # fmt: skip
 
 
@@ -31,7 +37,7 @@ def study(tiny_bert, tmp_path_factory):
     """A corpus, an encoder, a profile and a store."""
     profile = load_profile("quick", model=str(tiny_bert), **SMALL)
     encoder, store = load_encoder(str(tiny_bert)), Store(tmp_path_factory.mktemp("runs"))
-    return make_corpus(profile, encoder, store), encoder, profile, store
+    return store_toy_corpus(store, encoder), encoder, profile, store
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +61,16 @@ def test_every_run_answers(study, results):
 def test_results_come_from_the_store_and_damaged_ones_are_trained_again(study, results):
     files = {r.folder: (r.folder / "history.json").stat().st_mtime_ns for r in results}
     damaged = results[2].folder / "test.npy"
-    damaged.write_bytes(damaged.read_bytes()[:-4] + b"oops")
+    whole = damaged.read_bytes()
+    damaged.unlink()  # the first results go on reading the old file
+    damaged.write_bytes(whole[:-4] + b"oops")
     with pytest.warns(CacheNotice, match="finetune"):
         again = train_runs(*study)
     for first, second in zip(results, again, strict=True):
         kept = (second.folder / "history.json").stat().st_mtime_ns == files[first.folder]
         assert kept == (second.folder != results[2].folder)
-        assert np.array_equal(first.logits["test" if "test" in first.logits else "depth"],
-                              second.logits["test" if "test" in second.logits else "depth"])  # fmt: skip
+        part = "test" if "test" in first.logits else "depth"
+        assert np.array_equal(first.logits[part], second.logits[part])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -169,3 +177,36 @@ def test_impossible_dose_is_said_before_anything_is_trained(study):
     profile = profile.model_copy(update={"doses": [0, 500]})
     with pytest.raises(UserError, match="A dose of 500 contrastive samples is not possible"):
         list_runs(corpus, encoder, profile)
+
+
+def test_plan_of_the_published_report():
+    profile = load_profile("laptop")
+    runs = plan_runs(profile, layers=6, handcrafted=True)
+    names = [run.name for run in runs]
+    assert names.count("without") == names.count("with") == profile.headline_seeds
+    for dose in (0, 8, 32, 128):
+        own = [run for run in runs if run.name == f"dose_{dose}"]
+        assert [run.recipe.seed for run in own] == list(range(profile.seeds))
+        assert {run.dose for run in own} == {dose}
+        assert len(own) >= 5
+    depths = {run.name: run.layers for run in runs if run.reviews}
+    assert depths == {"head": 0, "top": profile.trained_layers, "all": 6}
+    assert {run.layers for run in runs if run.name in ("without", "with")} == {1.5}
+    assert [run.name for run in runs if run.keep] == ["without", "with"]
+
+
+def test_plan_of_the_paper_profile_trains_all_layers():
+    runs = plan_runs(load_profile("paper"), layers=12, handcrafted=True)
+    headline = [run for run in runs if run.name in ("without", "with")]
+    assert {(run.layers, run.recipe.epochs) for run in headline} == {(12, 6)}
+
+
+def test_plan_without_handcrafted_samples_has_one_dose():
+    runs = plan_runs(load_profile("quick"), layers=6, handcrafted=False)
+    assert {run.dose for run in runs} == {0}
+    assert "with" not in {run.name for run in runs}
+
+
+def test_plan_for_a_model_that_cannot_be_cut_has_whole_layers():
+    runs = plan_runs(load_profile("quick"), layers=6, handcrafted=True, trunk=False)
+    assert {(run.layers, run.recipe.token_share) for run in runs} == {(0, 1), (1, 1), (6, 1)}

@@ -21,34 +21,22 @@ BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert"}
 
 
 def run_layer(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
-    """Evaluate a BERT layer, its attention and then its feed-forward half, for all tokens.
-
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) true where there is a token.
-
-    Returns:
-        (b, w, d) output of the layer.
-    """
+    """Return the (b, w, d) output of a BERT layer for (b, w, d) states with a (b, w) mask."""
     return feed_forward(layer, attend(layer, hidden, mask))
 
 
 def attend(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
-    """Evaluate the attention half of a BERT layer; arguments as for `run_layer`."""
+    """Evaluate the attention half of a BERT layer for all tokens."""
     attention = layer.attention.self
     parts = (attention.query, attention.key, attention.value)
     weight = torch.cat([part.weight for part in parts])
     bias = torch.cat([part.bias for part in parts])
     joined = functional.linear(hidden, weight, bias)
     joined = joined.unflatten(-1, (3, attention.num_attention_heads, -1))
-    query, key, value = joined.permute(2, 0, 3, 1, 4)
+    wide = None if bool(mask.all()) else mask[:, None, None]
+    dropout = attention.dropout.p if layer.training else 0.0
     mixed = functional.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=None if bool(mask.all()) else mask[:, None, None],
-        dropout_p=attention.dropout.p if layer.training else 0.0,
+        *joined.permute(2, 0, 3, 1, 4), attn_mask=wide, dropout_p=dropout
     )
     return layer.attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[no-any-return]
 
@@ -59,16 +47,7 @@ def feed_forward(layer: Any, attended: Tensor) -> Tensor:
 
 
 def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
-    """Evaluate a BERT layer for its first token only.
-
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) true where there is a token.
-
-    Returns:
-        (b, d) output of the layer at the first token.
-    """
+    """Return the (b, d) output of a BERT layer at the first token only."""
     attention = layer.attention.self
     heads, size = attention.num_attention_heads, attention.attention_head_size
     first = hidden[:, 0]
@@ -133,16 +112,9 @@ def encoder_layers(model: Any) -> nn.ModuleList:
 
 
 def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:
-    """Evaluate a BERT layer for some of its tokens only, without dropout.
+    """Return the (m, d) output of a BERT layer, without dropout, at m tokens, text by text.
 
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) true where there is a token.
-        chosen: (b, w) true at m tokens, at least one.
-
-    Returns:
-        (m, d) output of the layer at these tokens, text by text.
+    At least one token of the (b, w) mask `chosen` is true.
     """
     attention = layer.attention.self
     heads, size = attention.num_attention_heads, attention.attention_head_size
@@ -151,12 +123,8 @@ def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor)
     own = hidden[texts, places]
     queries = hidden.new_zeros(len(hidden), int(order.max()) + 1, heads * size)
     queries[texts, order] = attention.query(own)
-    query, key, value = (
-        part.unflatten(-1, (heads, size)).transpose(1, 2)
-        for part in (queries, attention.key(hidden), attention.value(hidden))
-    )
-    mixed = functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask[:, None, None]
-    )
+    parts = (queries, attention.key(hidden), attention.value(hidden))
+    split = (part.unflatten(-1, (heads, size)).transpose(1, 2) for part in parts)
+    mixed = functional.scaled_dot_product_attention(*split, attn_mask=mask[:, None, None])
     mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
     return feed_forward(layer, layer.attention.output(mixed, own))

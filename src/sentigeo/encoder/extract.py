@@ -33,15 +33,10 @@ Batch = tuple[np.ndarray, dict[float, np.ndarray]]  # (k, b, d) vectors; kept st
 
 @dataclass(frozen=True)
 class Shard:
-    """Texts that are computed and stored together.
+    """Texts that are computed and stored together."""
 
-    Attributes:
-        batches: Rows of each batch.
-        keys: The store's keys of its vectors, and of the states of each kept layer.
-    """
-
-    batches: list[np.ndarray]
-    keys: dict[str, dict[str, Any]]
+    batches: list[np.ndarray]  # rows of each
+    keys: dict[str, dict[str, Any]]  # of its vectors, and of the states of each kept layer
 
     @property
     def rows(self) -> np.ndarray:
@@ -84,11 +79,9 @@ def extract(
     vectors = Vectors(len(source.lengths), encoder.layers, tuple(kinds), folders)
     trunks = {}
     for layer in keep:
-        places = [store.place("hidden", shard.keys[f"{layer:g}"]) for shard in shards]
-        states = [load_array(place / "hidden.npy") for place in places]
-        rows = [shard.rows for shard in shards]
+        places = [(own.rows, store.place("hidden", own.keys[f"{layer:g}"])) for own in shards]
+        parts = [(rows, load_array(place / "hidden.npy")) for rows, place in places]
         sha256 = hash_json({**base, "layer": layer})
-        parts = list(zip(rows, states, strict=True))
         trunks[layer] = join_shards(layer, parts, source.lengths, sha256)
     return vectors, trunks
 
@@ -108,7 +101,7 @@ def _compute_missing(
     missing = [shard for shard in own if not _is_stored(store, shard)]
     work = [int(source.lengths[shard.rows].sum()) for shard in missing]
     encoder.model.to(device)
-    run = _batch_runner(source, encoder, kinds, keep, device)
+    run = _batch_runner(source, encoder, kinds, keep)
     batches = [batch for shard in missing for batch in shard.batches]
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     with one_thread(device):  # each core takes batches of its own, which wastes less than sharing
@@ -120,11 +113,7 @@ def _compute_missing(
 
 
 def _batch_runner(
-    source: TokenIds | Trunk,
-    encoder: Encoder,
-    kinds: Sequence[Kind],
-    keep: Sequence[float],
-    device: torch.device,
+    source: TokenIds | Trunk, encoder: Encoder, kinds: Sequence[Kind], keep: Sequence[float]
 ) -> Callable[[np.ndarray], Batch]:
     """Return a function from the rows of a batch to its vectors and kept states."""
     top = max([layer for layer, _ in kinds] + list(keep), default=0)
@@ -134,7 +123,7 @@ def _batch_runner(
 
     @torch.inference_mode()
     def run(rows: np.ndarray) -> Batch:
-        inputs, mask = (part.to(device) for part in make_batch(source, rows))
+        inputs, mask = (part.to(encoder.model.device) for part in make_batch(source, rows))
         found: dict[Kind, Tensor] = {}
         hidden: dict[float, np.ndarray] = {}
         for layer, states in hidden_states(encoder.model, inputs, mask, start, top, cls_at_top):
@@ -177,19 +166,17 @@ def _plan_batches(lengths: np.ndarray) -> list[list[np.ndarray]]:
 def _shard_keys(
     base: dict[str, Any], rows: np.ndarray, kinds: Sequence[Kind], keep: Sequence[float]
 ) -> dict[str, dict[str, Any]]:
-    """Return the store's keys of a shard: its vectors, and the states of each kept layer."""
     own = {**base, "rows": hash_json(rows.tolist())}
     keys = {"vectors": {**own, "kinds": [list(kind) for kind in kinds]}}
     return keys | {f"{layer:g}": {**own, "layer": layer} for layer in keep}
 
 
 def _is_stored(store: Store, shard: Shard) -> bool:
-    kinds = {name: "vectors" if name == "vectors" else "hidden" for name in shard.keys}
-    return all(store.find(kinds[name], key) for name, key in shard.keys.items())
+    kind = {"vectors": "vectors"}  # all other keys are those of hidden states
+    return all(store.find(kind.get(name, "hidden"), key) for name, key in shard.keys.items())
 
 
 def _store_shard(store: Store, shard: Shard, found: list[Batch]) -> None:
-    """Put a shard's vectors and kept states into the store."""
     rows, vectors = shard.rows, np.concatenate([v for v, _ in found], axis=1)
     broken = rows[~np.isfinite(vectors).all(axis=(0, 2))]
     if len(broken):
@@ -227,8 +214,7 @@ def embed_texts(
             windows, and its vector is their mean weighted by tokens.
         overlap: Tokens that neighbouring windows share; an eighth of a window by default.
         truncation: What to keep of a text beyond its budget, where there are no windows.
-        store: Where shards are kept, so that a run that was stopped goes on; without it in a
-            folder that is gone afterwards.
+        store: Where shards are kept, so that a run that was stopped goes on.
     """
     wanted = [int(layer)] if isinstance(layer, int | np.integer) else [int(one) for one in layer]
     if pooling not in POOLINGS or not wanted:
@@ -255,12 +241,9 @@ def embed_texts(
 
 
 def mean_of_windows(vectors: np.ndarray, owners: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Combine (windows, d) vectors into one a text, weighted by the windows' tokens.
+    """Combine (windows, d) vectors into one per text, weighted by the windows' tokens.
 
-    Args:
-        vectors: A row a window; windows of a text stand together, texts in order.
-        owners: (windows,) text of each window.
-        lengths: (windows,) tokens of each window.
+    Windows of a text stand together and texts are in order, as `owners`, (windows,), says.
     """
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     if len(starts) == len(owners):

@@ -11,28 +11,20 @@ from torch import Tensor
 from sentigeo.encoder.tokens import TokenIds
 from sentigeo.files import hash_array
 
+Rng = np.random.Generator
 FEWEST_TOKENS = 32  # of a text that a training step sees, however small the share
 
 
 @dataclass(frozen=True)
 class Trunk:
-    """Hidden states of one layer for every token of n texts.
+    """Hidden states of one layer for every token of n texts."""
 
-    Attributes:
-        layer: Which layer's output; 0 is the embeddings, 4.5 the attention half of the fifth layer.
-        shards: (t, d) float32 each, memory-mapped, texts end to end.
-        shard: (n,) shard of each text.
-        begins: (n,) where each text begins in its shard.
-        lengths: (n,) tokens of each text.
-        sha256: Hash over what the states depend on.
-    """
-
-    layer: float
-    shards: Sequence[np.ndarray]
-    shard: np.ndarray
-    begins: np.ndarray
-    lengths: np.ndarray
-    sha256: str
+    layer: float  # 0 is the embeddings, 4.5 the attention half of the fifth layer
+    shards: Sequence[np.ndarray]  # (t, d) float32 each, memory-mapped, texts end to end
+    shard: np.ndarray  # (n,) shard of each text
+    begins: np.ndarray  # (n,) where each text begins in its shard
+    lengths: np.ndarray  # (n,) tokens of each text
+    sha256: str  # over what the states depend on
 
     def __getitem__(self, row: int) -> np.ndarray:
         begin, shard = self.begins[row], self.shards[self.shard[row]]
@@ -42,14 +34,7 @@ class Trunk:
 def join_shards(
     layer: float, shards: Sequence[tuple[np.ndarray, np.ndarray]], lengths: np.ndarray, sha256: str
 ) -> Trunk:
-    """Make a trunk of shards.
-
-    Args:
-        layer: Layer of the hidden states.
-        shards: Rows (b,) and hidden states (t, d) of each, rows in the order of their states.
-        lengths: (n,) tokens of each text.
-        sha256: Hash over what the states depend on.
-    """
+    """Make a trunk of shards: (b,) rows and (t, d) hidden states of each, in the same order."""
     shard, begins = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
     for number, (rows, _) in enumerate(shards):
         shard[rows] = number
@@ -59,27 +44,16 @@ def join_shards(
 
 def vectors_as_trunk(layer: int, vectors: np.ndarray) -> Trunk:
     """Make a trunk whose texts are one token long: (n, d) vectors for a head to train on."""
-    count = len(vectors)
-    places, ones = np.arange(count), np.ones(count, int)
-    return Trunk(layer, [vectors], np.zeros(count, int), places, ones, hash_array(vectors))
+    rows = np.arange(len(vectors))
+    return Trunk(layer, [vectors], 0 * rows, rows, 0 * rows + 1, hash_array(vectors))
 
 
 def make_batch(
-    source: TokenIds | Trunk,
-    rows: np.ndarray,
-    share: float = 1.0,
-    rng: np.random.Generator | None = None,
+    source: TokenIds | Trunk, rows: np.ndarray, share: float = 1.0, rng: Rng | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Stack rows into a batch.
+    """Stack rows into (b, w) token ids or (b, w, d) hidden states, and a (b, w) mask of tokens.
 
-    Args:
-        source: Token ids, or a trunk's hidden states.
-        rows: Rows of the batch.
-        share: Share of a text's hidden states to draw; [CLS] always stays.
-        rng: Draws them.
-
-    Returns:
-        (b, w) token ids or (b, w, d) hidden states; and a (b, w) mask that is true at tokens.
+    Of hidden states, `rng` draws a share of each text's; [CLS] always stays.
     """
     if isinstance(source, TokenIds):
         return pad([source[row] for row in rows], source.padding)
@@ -106,7 +80,7 @@ def pad(rows: Sequence[np.ndarray], filling: int) -> tuple[Tensor, Tensor]:
     return ids, mask
 
 
-def _draw_tokens(length: int, share: float, rng: np.random.Generator | None) -> np.ndarray:
+def _draw_tokens(length: int, share: float, rng: Rng | None) -> np.ndarray:
     count = min(length, max(FEWEST_TOKENS, math.ceil(share * length)))
     if rng is None or count == length:
         return np.arange(length)

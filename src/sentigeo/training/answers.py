@@ -14,10 +14,9 @@ from sentigeo.encoder.corpus_vectors import CorpusVectors
 from sentigeo.encoder.encoder import Encoder, load_encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.trunk import Trunk
-from sentigeo.encoder.vectors import POOLINGS, Vectors
+from sentigeo.encoder.vectors import Kind, Vectors
 from sentigeo.stats import list_estimates, mcnemar, share_of_few
-from sentigeo.training.plan import Run
-from sentigeo.training.runs import Result, all_kinds, train_rows, unchanged_texts
+from sentigeo.training.runs import Result, Run, all_kinds, train_rows, unchanged_texts
 
 
 def predictions(results: Sequence[Result], name: str, part: str) -> np.ndarray:
@@ -45,10 +44,7 @@ def kept_models(results: Sequence[Result]) -> dict[str, Result]:
 
 
 def pick_tuned(results: Sequence[Result]) -> Result:
-    """Return the model that stands for fine-tuning in later chapters.
-
-    That is the first one with contrastive samples, or without where there are none.
-    """
+    """Return the model of later chapters: the first with contrastive samples, if there are any."""
     kept = kept_models(results)
     return kept.get("with", kept["without"])
 
@@ -58,41 +54,32 @@ def read_stages(
 ) -> CorpusVectors:
     """Read all texts with the pretrained and the fine-tuned encoder."""
     tuned, without = pick_tuned(results), kept_models(results)["without"]
-    return CorpusVectors(
-        corpus,
-        pretrained=extract(corpus.tokens, encoder, store, all_kinds(encoder.layers))[0],
-        fine_tuned=tuned_vectors(tuned, corpus, encoder, store),
-        logits=tuned.logits,
-        without=None if tuned is without else tuned_cls(without, corpus, encoder, store),
-    )
+    kinds, place = all_kinds(encoder.layers), (corpus, encoder, store)
+    pretrained = extract(corpus.tokens, encoder, store, kinds)[0]
+    fine_tuned = replace(_tuned_vectors(tuned, *place, kinds), below=pretrained)
+    last = None
+    if tuned is not without:  # of which only the last [CLS] vectors are looked at
+        last = _tuned_vectors(without, *place, [(encoder.layers, "cls")])
+    return CorpusVectors(corpus, pretrained, fine_tuned, tuned.logits, last)
 
 
-def tuned_vectors(result: Result, corpus: Corpus, encoder: Encoder, store: Store) -> Vectors:
-    """Return the vectors of all texts after fine-tuning; only changed layers are computed."""
+def _tuned_vectors(
+    result: Result, corpus: Corpus, encoder: Encoder, store: Store, kinds: Sequence[Kind]
+) -> Vectors:
+    """Read all texts with a fine-tuned encoder; what it shares with the other is not computed."""
     texts = unchanged_texts(result.run.layers, corpus, encoder, store)
     lowest = math.floor(texts.layer) + 1 if isinstance(texts, Trunk) else 0
-    tuned, kinds = load_encoder(str(result.folder)), all_kinds(encoder.layers, lowest)
-    pretrained, _ = extract(corpus.tokens, encoder, store, all_kinds(encoder.layers))
-    return replace(extract(texts, tuned, store, kinds)[0], below=pretrained)
-
-
-def tuned_cls(result: Result, corpus: Corpus, encoder: Encoder, store: Store) -> Vectors:
-    """Return the last [CLS] vectors of all texts after fine-tuning, and no others."""
-    texts = unchanged_texts(result.run.layers, corpus, encoder, store)
-    tuned, kinds = load_encoder(str(result.folder)), [(encoder.layers, POOLINGS[0])]
-    return extract(texts, tuned, store, kinds)[0]
+    changed = [kind for kind in kinds if kind[0] >= lowest]
+    return extract(texts, load_encoder(str(result.folder)), store, changed)[0]
 
 
 def list_plan(runs: Sequence[Run], corpus: Corpus) -> pd.DataFrame:
     """List the runs by condition: what is trained, on what and how, and with how many seeds."""
     columns = ["layers", "dose", "epochs", "batch_size", "learning_rate", "token_share", "reviews"]
-    rows = [
-        vars(run) | vars(run.recipe) | {"reviews": len(train_rows(run, corpus))} for run in runs
-    ]
-    groups = pd.DataFrame(rows).groupby(["name", *columns], sort=False)
-    return (
-        groups.size().reset_index(name="seeds").rename(columns=lambda name: name.replace("_", " "))
-    )
+    counts = [{"reviews": len(train_rows(run, corpus))} for run in runs]
+    rows = [vars(run) | vars(run.recipe) | own for run, own in zip(runs, counts, strict=True)]
+    sizes = pd.DataFrame(rows).groupby(["name", *columns], sort=False).size()
+    return sizes.reset_index(name="seeds").rename(columns=lambda name: name.replace("_", " "))
 
 
 def list_curves(results: Sequence[Result], names: Sequence[str]) -> pd.DataFrame:
@@ -140,12 +127,7 @@ def compare_seeds(measures: Mapping[str, Mapping[str, np.ndarray]]) -> pd.DataFr
 
 
 def score_phenomena(pairs: Mapping[str, np.ndarray], corpus: Corpus) -> pd.DataFrame:
-    """Estimate the share of challenge pairs that are right, by phenomenon and condition.
-
-    Args:
-        pairs: (runs, pairs) truth values by condition, as `consistent` returns them.
-        corpus: Knows the phenomena.
-    """
+    """Estimate the share of pairs that are right, of (runs, pairs) truth values by condition."""
     kinds = corpus.texts.iloc[corpus.rows("challenge")].drop_duplicates("pair")["phenomenon"]
     found = {
         (kind.replace("_", " "), name): share_of_few(runs[:, kinds == kind].mean(axis=0))
@@ -156,13 +138,10 @@ def score_phenomena(pairs: Mapping[str, np.ndarray], corpus: Corpus) -> pd.DataF
 
 
 def list_doses(steps: Mapping[int, np.ndarray]) -> tuple[pd.DataFrame, tuple[float, float]]:
-    """Lay pair consistency out by dose and seed; and what the seed alone does at the first dose.
-
-    Args:
-        steps: (runs, pairs) truth values by dose.
+    """List the consistency of (runs, pairs) truth values by dose, and its range at the first dose.
 
     Returns:
-        Columns `dose`, `seed`, `value`; and mean minus and plus two standard deviations.
+        Columns `dose`, `seed`, `value`; and mean minus and plus two standard deviations of seeds.
     """
     rows = [(d, seed, run.mean()) for d, runs in steps.items() for seed, run in enumerate(runs)]
     frame = pd.DataFrame(rows, columns=["dose", "seed", "value"])

@@ -16,7 +16,7 @@ from torch.nn import functional
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.trunk import Trunk, make_batch
 from sentigeo.training.deep_encoder import DeepEncoder, MaskedTexts, divergence_loss, sharpen
-from sentigeo.training.loop import Task, Tensors, fit, own_rows
+from sentigeo.training.loop import Task, Tensors, fit
 
 EVALUATION_TOKENS = 6144
 SILHOUETTES = 2000  # texts behind a mean silhouette, which compares each with all others
@@ -25,98 +25,58 @@ SAVE_EVERY = 5  # epochs, which are short
 
 @dataclass(frozen=True)
 class DeepRecipe:
-    """How encoder and clusters are trained together.
-
-    Attributes:
-        epochs: Times every text is seen; the targets are computed anew before each.
-        learning_rate: Highest rate, after a linear warm-up; it does not fall again.
-        batch_size: Texts of a step.
-        clustering: Weight of the clustering loss.
-        masked: Weight of the masked-language loss.
-        balance: Whether targets are divided by the size of clusters.
-        masked_share: Share of a step's texts whose hidden tokens are guessed: guessing costs far
-            more than clustering, and a part of the texts stands for all.
-        tolerance: Training stops, once the warm-up is over, when fewer texts than this share change
-            their cluster in an epoch.
-        seed: Draws the order.
-        weight_decay: AdamW's.
-        warmup: Epochs in which the rate rises.
-        clip: Largest norm of a gradient.
-    """
+    """How encoder and clusters are trained together."""
 
     epochs: int
-    learning_rate: float
-    batch_size: int
-    clustering: float
-    masked: float
-    balance: bool = True
-    masked_share: float = 1.0
-    tolerance: float = 0.0
-    seed: int = 0
+    learning_rate: float  # the highest, after a linear warm-up; it does not fall again
+    batch_size: int  # texts of a step
+    clustering: float  # weight of the clustering loss
+    masked: float  # weight of the masked-language loss
+    balance: bool = True  # whether targets are divided by the size of clusters
+    masked_share: float = 1.0  # of a step's texts whose tokens are guessed, as guessing is costly
+    seed: int = 0  # draws the order
     weight_decay: float = 0.01
-    warmup: float = 1.0
-    clip: float = 1.0
+    warmup: float = 1.0  # epochs
+    clip: float = 1.0  # largest norm of a gradient
 
     @property
     def parts(self) -> set[str]:
         """What of an encoder has a loss to follow."""
-        used = {"layers": True, "centroids": self.clustering > 0, "head": self.masked > 0}
-        return {part for part, trained in used.items() if trained}
+        losses = {"centroids": self.clustering, "head": self.masked}
+        return {"layers"} | {part for part, weight in losses.items() if weight > 0}
 
 
 @dataclass
 class Course:
     """What training looked like before it and after each epoch: (epochs + 1) values of each.
 
-    Attributes:
-        members: The cluster of each of n texts.
-        surety: Mean share of a text in the cluster it belongs to.
-        silhouette: Mean silhouette of the texts; NaN if all are in one cluster, or each in its own.
-        clustering: Mean clustering loss of the epoch; NaN before training and without this loss.
-        masked: Mean masked-language loss of the epoch; NaN likewise.
+    A silhouette is NaN if all texts are in one cluster, or each in its own; a loss is NaN before
+    training and where it has no weight.
     """
 
-    members: list[list[int]] = field(default_factory=list)
-    surety: list[float] = field(default_factory=list)
-    silhouette: list[float] = field(default_factory=list)
-    clustering: list[float] = field(default_factory=list)
-    masked: list[float] = field(default_factory=list)
-
-    @property
-    def changed(self) -> float:
-        """Share of texts whose cluster is not what it was the time before."""
-        if len(self.members) < 2:
-            return 1.0
-        return float(np.mean(np.array(self.members[-1]) != np.array(self.members[-2])))
+    members: list[list[int]] = field(default_factory=list)  # the cluster of each of n texts
+    surety: list[float] = field(default_factory=list)  # mean share of texts in their cluster
+    silhouette: list[float] = field(default_factory=list)  # mean over texts
+    clustering: list[float] = field(default_factory=list)  # mean loss of the epoch
+    masked: list[float] = field(default_factory=list)  # mean loss of the epoch
 
 
 class MaskedTask(Task):
     """Training on whatever losses a recipe weighs; by itself, the MLM head alone.
 
-    Dropout is off: shares are compared with targets, which are computed without it.
-
-    Attributes:
-        texts: n texts, as token ids or as a trunk's hidden states.
-        copies: The same texts with hidden tokens; epochs take turns. None are needed without the
-            masked-language loss.
-        targets: (n, k) shares in clusters to come nearer to, if there is a clustering loss.
-        losses: Mean of each loss over the steps of the epoch.
+    Dropout is off: shares are compared with targets, which are computed without it. Epochs take
+    turns with copies of the texts that have hidden tokens; only the masked-language loss needs any.
     """
 
     recipe: DeepRecipe
 
     def __init__(
-        self,
-        body: DeepEncoder,
-        texts: TokenIds | Trunk,
-        copies: Sequence[MaskedTexts],
-        recipe: DeepRecipe,
-        accelerator: Accelerator,
+        self, body: Any, texts: TokenIds | Trunk, copies: Sequence[MaskedTexts], recipe: DeepRecipe
     ) -> None:
-        super().__init__(body, recipe, accelerator)
+        super().__init__(body, recipe)
         self.texts, self.copies = texts, copies
-        self.targets: Tensor | None = None
-        self.losses: dict[str, float] = {}
+        self.targets: Tensor | None = None  # (n, k) shares to come nearer to
+        self.losses: dict[str, float] = {}  # means over the steps of the epoch
         self.rng, self.steps = np.random.default_rng(), 0
 
     def begin(self, epoch: int) -> list[np.ndarray] | None:
@@ -132,8 +92,8 @@ class MaskedTask(Task):
 
     def rate(self, epoch: int, step: int, steps: int) -> float:
         """Return the learning rate of a step; it rises with every one of them at first."""
-        warmup, epochs = self.recipe.warmup, epoch + (step + 1) / steps
-        return self.recipe.learning_rate * (min(1.0, epochs / warmup) if warmup else 1.0)
+        epochs = epoch + (step + 1) / steps
+        return self.recipe.learning_rate * min(1.0, epochs / self.recipe.warmup)
 
     def loss(self, model: Any, batch: np.ndarray, epoch: int, step: int) -> Tensor:
         """Return the weighted sum of this process's part of the losses."""
@@ -144,34 +104,29 @@ class MaskedTask(Task):
         for name, loss in losses.items():
             mean = float(self.accelerator.reduce(loss.detach(), "mean"))
             self.losses[name] = self.losses.get(name, 0.0) + mean / self.steps
-        return sum(  # type: ignore[return-value]
-            getattr(self.recipe, name) * loss for name, loss in losses.items()
-        )
+        parts = [getattr(self.recipe, name) * loss for name, loss in losses.items()]
+        return sum(parts)  # type: ignore[return-value]
 
     def _losses(
         self, model: Any, copy: MaskedTexts | None, batch: np.ndarray, guessed: np.ndarray
     ) -> Tensors:
-        """Return this process's part of the losses."""
-        texts = masked = None
+        texts, masked, device = None, None, self.accelerator.device
         if self.targets is not None:
-            mine, weight = own_rows(batch, self.accelerator)
-            texts = self._place(*make_batch(self.texts, mine))
+            mine, weight = self.own_rows(batch)
+            texts = [part.to(device) for part in make_batch(self.texts, mine)]
         if copy is not None:
-            asked, share = own_rows(guessed, self.accelerator)
+            asked, share = self.own_rows(guessed)
             inputs, mask = make_batch(copy.source, asked)
             chosen, answers = copy.ask(asked, mask.shape[1])
-            masked = self._place(inputs, mask, chosen)
+            masked = [part.to(device) for part in (inputs, mask, chosen)]
         shares, scores = model(texts, masked)
         losses = {}
         if self.targets is not None:
             losses["clustering"] = weight * len(mine) * divergence_loss(self.targets[mine], shares)
         if copy is not None:
-            missed = functional.cross_entropy(scores, answers.to(scores.device), reduction="sum")
+            missed = functional.cross_entropy(scores, answers.to(device), reduction="sum")
             losses["masked"] = share * len(guessed) / max(1, copy.count(guessed)) * missed
         return losses
-
-    def _place(self, *tensors: Tensor) -> list[Tensor]:
-        return [tensor.to(self.accelerator.device) for tensor in tensors]
 
 
 class ClusterTask(MaskedTask):
@@ -184,16 +139,14 @@ class ClusterTask(MaskedTask):
         self.course = Course()
 
     def begin(self, epoch: int) -> list[np.ndarray] | None:
-        """Return the batches of an epoch; none if hardly any text changed its cluster."""
+        """Return the batches of an epoch."""
         shares, recipe = self._refresh(), self.recipe
-        if epoch > recipe.warmup and self.course.changed < recipe.tolerance:
-            return None
         self.targets = sharpen(shares, recipe.balance) if recipe.clustering else None
         return super().begin(epoch)
 
     def _refresh(self) -> Tensor:
         """Return the (n, k) shares of all texts in the clusters, and note how things stand."""
-        vectors, course = embed_all(self.body, self.texts, self.accelerator), self.course
+        vectors, course = embed_all(self.body, self.texts), self.course
         with torch.inference_mode():
             shares: Tensor = self.body.assign(vectors)
         surest, members = shares.max(dim=1)
@@ -226,28 +179,23 @@ def train_clusters(
 ) -> Course:
     """Train encoder and clusters in place; arguments as for `MaskedTask` and `fit`."""
     body.train_parts(recipe.parts)
-    task = ClusterTask(body, texts, copies, recipe, Accelerator())
+    task = ClusterTask(body, texts, copies, recipe)
     fit(task, state, on_epoch)
     return task.course
 
 
 def warm_head(body: DeepEncoder, copies: Sequence[MaskedTexts], recipe: DeepRecipe) -> list[float]:
-    """Train the MLM head alone, in place; return the mean loss of each epoch.
-
-    A new head knows nothing: what it would tell the layers below at first is noise.
-    """
+    """Train a new MLM head alone, lest it teach the layers noise; return each epoch's mean loss."""
     body.train_parts({"head"})
     losses: list[float] = []
-    task = MaskedTask(body, copies[0].source, copies, recipe, Accelerator())
+    task = MaskedTask(body, copies[0].source, copies, recipe)
     fit(task, on_epoch=lambda epoch: losses.append(task.losses["masked"]))
     return losses
 
 
-def embed_all(
-    body: DeepEncoder, texts: TokenIds | Trunk, accelerator: Accelerator | None = None
-) -> Tensor:
+def embed_all(body: DeepEncoder, texts: TokenIds | Trunk) -> Tensor:
     """Return the (n, d) vectors of all texts; processes share the work."""
-    accelerator = accelerator or Accelerator()
+    accelerator = Accelerator()
     device = accelerator.device
     body.to(device)
     rows = np.arange(len(texts.lengths))

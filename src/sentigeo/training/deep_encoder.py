@@ -27,24 +27,18 @@ NO_ANSWER = -100  # what a loss leaves out
 
 
 class DeepEncoder(nn.Module):
-    """A masked-language model with clusters, fed with token ids.
+    """A masked-language model of any architecture with clusters, fed with token ids.
 
-    Args:
-        model: The model, of any architecture; its own layers are used, so training this trains it.
-        layers: How many of its top layers can be trained.
-        centroids: (k, d) where clusters begin.
-        words: (v,) token ids that may be guessed, in ascending order.
-        alpha: Degrees of freedom of the kernel.
+    Its top `layers` can be trained. Clusters begin at (k, d) centroids; the (v,) token ids `words`,
+    in ascending order, may be guessed.
     """
 
-    def __init__(
-        self, model: Any, layers: int, centroids: np.ndarray, words: np.ndarray, alpha: float = 1.0
-    ) -> None:
+    def __init__(self, model: Any, layers: int, centroids: np.ndarray, words: np.ndarray) -> None:
         super().__init__()
         stack = encoder_layers(model)
         self.top: list[Any] = list(stack)[len(stack) - layers :]
         self.decoder = Decoder(model, words)
-        self.model, self.alpha = model.eval(), alpha
+        self.model = model.eval()
         self.centroids = nn.Parameter(torch.tensor(centroids, dtype=torch.float32))
 
     def train_parts(self, parts: set[str]) -> dict[str, nn.Parameter]:
@@ -68,16 +62,15 @@ class DeepEncoder(nn.Module):
         """Return the (b, k) shares of texts in clusters, and the (m, v) scores of hidden tokens.
 
         Args:
-            texts: Inputs and (b, w) mask of texts, if their shares are asked for.
-            masked: Inputs and (b, w) mask of texts with hidden tokens, and a (b, w) mask of the
-                tokens to guess, if guesses are asked for.
+            texts: Inputs and (b, w) mask, if shares are asked for.
+            masked: Inputs, (b, w) mask and a (b, w) mask of the tokens to guess, if guesses are.
         """
         shares = None if texts is None else self.assign(self.embed(*texts))
         return shares, None if masked is None else self.decoder(self.prepare(*masked))
 
     def assign(self, vectors: Tensor) -> Tensor:
         """Return the (b, k) shares of (b, d) vectors in the clusters."""
-        return assign_softly(vectors, self.centroids, self.alpha)
+        return assign_softly(vectors, self.centroids)
 
     def embed(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, d) [CLS] vectors of the last layer."""
@@ -89,15 +82,11 @@ class DeepEncoder(nn.Module):
         return self.model(inputs, attention_mask=mask.long()).logits[chosen]  # type: ignore[no-any-return]
 
     def _weights(self, layer: nn.Module) -> list[nn.Parameter]:
-        """Return what of a layer is trained."""
         return list(layer.parameters())
 
 
 class TopDeepEncoder(DeepEncoder):
-    """The top layers of a BERT-like model with clusters, fed with a trunk's hidden states.
-
-    The last layer is evaluated for [CLS] and for hidden tokens only.
-    """
+    """The top of a BERT-like model, fed with a trunk; its last layer is run where it is needed."""
 
     def embed(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, d) [CLS] vectors of the last layer."""
@@ -110,7 +99,6 @@ class TopDeepEncoder(DeepEncoder):
         return head(states)  # type: ignore[no-any-return]
 
     def _climb(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the input of the last layer."""
         for layer in self.top[:-1]:
             hidden = run_layer(layer, hidden, mask)
         return hidden
@@ -122,15 +110,11 @@ class TopDeepEncoder(DeepEncoder):
 
 
 class Decoder(nn.Module):
-    """The last step of a masked-language head, for the tokens that a set of texts holds.
+    """The last step of a model's MLM head, for the (v,) token ids `words`; its own stops before it.
 
     It compares a state with the embedding of every token. These embeddings are the input's as well,
     so they stay as they are; and tokens that the texts do not hold are left out, which makes the
     step several times cheaper.
-
-    Args:
-        model: A masked-language model; from then on its own head stops before that step.
-        words: (v,) token ids that may be the answer, in ascending order.
     """
 
     embeddings: Tensor
@@ -149,15 +133,7 @@ class Decoder(nn.Module):
 
 
 def load_masked_lm(source: str, revision: str | None) -> tuple[Any, bool]:
-    """Load an encoder with its masked-language head.
-
-    Args:
-        source: `packaged`, the path of a model folder, or a hub id.
-        revision: Commit, branch or tag of a hub model.
-
-    Returns:
-        The model, and whether its head was drawn at random because the checkpoint holds none.
-    """
+    """Load an encoder with its MLM head; say if that is new because the checkpoint holds none."""
     model, drawn = load_with_head(AutoModelForMaskedLM, source, revision, seed=0)
     return model, bool(drawn)
 
@@ -186,21 +162,13 @@ def _stop_before(model: nn.Module, last: Any) -> None:
 
 @dataclass(frozen=True)
 class MaskedTexts:
-    """Texts with tokens to be guessed.
+    """Texts with tokens to be guessed."""
 
-    Attributes:
-        source: Token ids of n texts, some replaced; or what a trunk makes of them.
-        starts: (n + 1,) where each text's places begin; the last is m.
-        places: (m,) where in its text each token to be guessed stands, text by text.
-        answers: (m,) what stood there, as a number among the words.
-        words: (v,) token ids that the texts hold, in ascending order.
-    """
-
-    source: TokenIds | Trunk
-    starts: np.ndarray
-    places: np.ndarray
-    answers: np.ndarray
-    words: np.ndarray
+    source: TokenIds | Trunk  # n texts, some tokens replaced; or what a trunk makes of them
+    starts: np.ndarray  # (n + 1,) where each text's places begin; the last is m
+    places: np.ndarray  # (m,) where in its text each token to be guessed stands, text by text
+    answers: np.ndarray  # (m,) what stood there, as a number among the words
+    words: np.ndarray  # (v,) token ids that the texts hold, in ascending order
 
     def count(self, rows: np.ndarray) -> int:
         """Return how many tokens of some texts are to be guessed."""
@@ -222,15 +190,7 @@ class MaskedTexts:
 
 
 def mask_tokens(tokens: TokenIds, tokenizer: Any, seed: int) -> MaskedTexts:
-    """Choose tokens to be guessed; special tokens are never among them.
-
-    Every token has the same chance, so a short text may have none to guess.
-
-    Args:
-        tokens: Token ids of n texts.
-        tokenizer: Knows its mask, its special tokens and how many tokens there are.
-        seed: Random seed.
-    """
+    """Choose tokens to be guessed, never special ones; a short text may have none."""
     rng = np.random.default_rng(seed)
     plain = ~np.isin(tokens.ids, tokenizer.all_special_ids)
     chosen = np.flatnonzero(plain & (rng.random(len(tokens.ids)) < SHARE))
@@ -241,22 +201,14 @@ def mask_tokens(tokens: TokenIds, tokenizer: Any, seed: int) -> MaskedTexts:
     starts = np.searchsorted(chosen, tokens.starts)
     begins = np.repeat(tokens.starts[:-1], np.diff(starts))
     words, numbers = np.unique(tokens.ids, return_inverse=True)
-    return MaskedTexts(
-        source=TokenIds(ids, tokens.starts, tokens.padding),
-        starts=starts,
-        places=chosen - begins,
-        answers=numbers[chosen].astype(np.int64),
-        words=words,
-    )
+    source, answers = TokenIds(ids, tokens.starts, tokens.padding), numbers[chosen].astype(np.int64)
+    return MaskedTexts(source, starts, chosen - begins, answers, words)
 
 
 def assign_softly(vectors: Tensor, centroids: Tensor, alpha: float = 1.0) -> Tensor:
-    """Return (n, k) shares of n texts in k clusters, by Student's t kernel; rows sum to 1.
+    """Return (n, k) shares of (n, d) vectors in clusters around (k, d) centroids; rows sum to 1.
 
-    Args:
-        vectors: (n, d).
-        centroids: (k, d).
-        alpha: Degrees of freedom; fewer make the shares of far clusters larger.
+    They come from Student's t kernel; fewer degrees of freedom, `alpha`, favour far clusters.
     """
     squares = (vectors[:, None] - centroids).square().sum(dim=-1)
     kernel = (1 + squares / alpha).pow(-(alpha + 1) / 2)
@@ -264,11 +216,9 @@ def assign_softly(vectors: Tensor, centroids: Tensor, alpha: float = 1.0) -> Ten
 
 
 def sharpen(shares: Tensor, balance: bool = True) -> Tensor:
-    """Return the (n, k) shares that training aims at: sure ones become surer.
+    """Return the (n, k) shares that training aims at, given those of all texts: the sure get surer.
 
-    Args:
-        shares: (n, k) of the whole set, so that the size of a cluster is known.
-        balance: Divide by the clusters' sizes, which keeps large ones from growing.
+    With `balance` they are divided by the clusters' sizes, which keeps large ones from growing.
     """
     weights = shares.square()
     if balance:

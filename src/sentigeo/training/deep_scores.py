@@ -8,7 +8,6 @@ from scipy.stats import entropy
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sentigeo.analysis.clusters import align_clusters, find_clusters
-from sentigeo.training.deep_clustering import Course
 from sentigeo.training.deep_study import CONDITIONS, DeepRun, Draw, DrawResult
 
 LOST = 0.1  # of its even share: a cluster with fewer texts is lost
@@ -16,12 +15,7 @@ SHUFFLES = 20  # random clusters behind the chance level
 
 
 def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, float]:
-    """Measure clusters of texts.
-
-    Args:
-        labels: (n,) true classes.
-        members: (n,) cluster of each text.
-        k: Number of clusters, empty ones included.
+    """Measure the clusters of texts, of which some may be empty, given (n,) labels and members.
 
     Returns:
         `accuracy` by optimal assignment, `nmi` (normalised mutual information), `ari` (adjusted
@@ -125,26 +119,21 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def size_shares(course: Course, k: int) -> np.ndarray:
+def _size_shares(run: DeepRun) -> np.ndarray:
     """Return the (epochs + 1, k) shares of the texts in each cluster."""
-    return np.stack([np.bincount(own, minlength=k) / len(own) for own in course.members])
+    k = len(run.texts.classes)
+    return np.stack([np.bincount(own, minlength=k) / len(own) for own in run.course.members])
 
 
 def largest_sizes(
     runs: Sequence[DeepRun], titles: Mapping[str, str]
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the shares of clusters of the draw that ends with the largest, by set and condition.
-
-    Args:
-        runs: The runs.
-        titles: Conditions that are shown, and what to call them.
-    """
+    """Return the shares of clusters of the draw that ends with the largest, by set and title."""
     found: dict[tuple[str, str], np.ndarray] = {}
     for title in dict.fromkeys(run.texts.title for run in runs):
         for name, heading in titles.items():
             same = [run for run in runs if run.condition == name and run.texts.title == title]
-            sizes = [size_shares(run.course, len(run.texts.classes)) for run in same]
-            found[title, heading] = max(sizes, key=lambda shares: shares[-1].max())
+            found[title, heading] = max(map(_size_shares, same), key=lambda own: own[-1].max())
     return found
 
 

@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from sentigeo.training.deep_encoder import (
     load_masked_lm,
     mask_tokens,
 )
-from sentigeo.training.loop import forget_state, obtain
+from sentigeo.training.loop import obtain
 
 HEAD = "head.safetensors"
 KEPT = "kl_mlm"  # the run whose encoder is kept
@@ -54,19 +54,12 @@ WARM_EPOCHS, WARM_RATE = 4, 2e-3  # of a new MLM head
 
 @dataclass(frozen=True)
 class Condition:
-    """What sets a condition apart.
-
-    Attributes:
-        clustering: Whether there is a clustering loss.
-        masked: Whether there is a masked-language loss.
-        balance: Whether targets are divided by the size of clusters.
-        part: Of the epochs, how many are trained.
-    """
+    """Which losses a condition has, and whether targets are divided by the size of clusters."""
 
     clustering: bool = True
     masked: bool = False
     balance: bool = True
-    part: float = 1.0
+    part: float = 1.0  # of the epochs, that is trained
 
 
 CONDITIONS = {
@@ -80,25 +73,15 @@ CONDITIONS = {
 
 @dataclass(frozen=True)
 class Draw:
-    """Texts to be clustered, and what training them depends on.
+    """Texts to be clustered, and what training them depends on."""
 
-    Attributes:
-        texts: The texts; training never sees their labels.
-        seed: Draws the order of texts and K-Means; the first draw keeps an encoder.
-        tokens: Their token ids.
-        depth: How many layers are trained.
-        warming: How a new MLM head is warmed up.
-        recipes: How each condition is trained.
-        key: All that the results depend on, recipes apart.
-    """
-
-    texts: TextSet
-    seed: int
+    texts: TextSet  # training never sees their labels
+    seed: int  # draws the order of texts and K-Means; the first draw keeps an encoder
     tokens: TokenIds
-    depth: int
-    warming: DeepRecipe
-    recipes: dict[str, DeepRecipe]
-    key: dict[str, Any]
+    depth: int  # layers that are trained
+    warming: DeepRecipe  # of a new MLM head
+    recipes: dict[str, DeepRecipe]  # by condition
+    key: dict[str, Any]  # all that the results depend on, recipes apart
 
     def key_of(self, condition: str) -> dict[str, Any]:
         """Return what a run depends on."""
@@ -107,23 +90,14 @@ class Draw:
 
 @dataclass(frozen=True)
 class DeepRun:
-    """A trained encoder with its clusters.
-
-    Attributes:
-        texts: What was clustered.
-        draw: Which draw of its set that is.
-        condition: One of `CONDITIONS`.
-        course: What training looked like.
-        vectors: (n, d) the texts' vectors in the end.
-        folder: Where it is stored; a checkpoint if the run's encoder was kept.
-    """
+    """A trained encoder with its clusters."""
 
     texts: TextSet
-    draw: int
+    draw: int  # which draw of its set the texts are
     condition: str
     course: Course
-    vectors: np.ndarray
-    folder: Path
+    vectors: np.ndarray  # (n, d) the texts' vectors in the end
+    folder: Path  # a checkpoint if the run's encoder was kept
 
     @property
     def kept(self) -> bool:
@@ -133,23 +107,22 @@ class DeepRun:
 
 @dataclass(frozen=True)
 class DrawResult:
-    """What came of a draw.
-
-    Attributes:
-        draw: The draw.
-        pretrained: The last layer's [CLS] and mean vectors of the encoder as it is.
-        first: K-Means clusters of these [CLS] vectors.
-        hidden_tokens: Tokens to be guessed in all copies.
-        head_losses: Mean loss of each epoch in which a new MLM head was warmed up.
-        runs: One run per condition.
-    """
+    """What came of a draw."""
 
     draw: Draw
-    pretrained: Vectors
-    first: Clusters
-    hidden_tokens: int
-    head_losses: list[float]
-    runs: list[DeepRun]
+    pretrained: Vectors  # the last layer's [CLS] and mean vectors of the encoder as it is
+    first: Clusters  # of these [CLS] vectors, by K-Means
+    hidden_tokens: int  # tokens to be guessed in all copies
+    head_losses: list[float]  # mean of each epoch in which a new MLM head was warmed up
+    runs: list[DeepRun]  # one per condition
+
+
+def prepare_draws(
+    sets: Mapping[str, Sequence[TextSet]], encoder: Encoder, profile: Profile
+) -> list[Draw]:
+    """Prepare every draw of some sets of texts."""
+    pairs = [pair for texts_of_set in sets.values() for pair in enumerate(texts_of_set)]
+    return [prepare_draw(texts, seed, encoder, profile) for seed, texts in pairs]
 
 
 def prepare_draw(texts: TextSet, seed: int, encoder: Encoder, profile: Profile) -> Draw:
@@ -162,9 +135,8 @@ def prepare_draw(texts: TextSet, seed: int, encoder: Encoder, profile: Profile) 
         )
     tokens = encode_texts(texts.texts, encoder.tokenizer, profile.deep_tokens, "first")
     depth = min(profile.deep_layers, encoder.layers)
-    warming = DeepRecipe(
-        WARM_EPOCHS, WARM_RATE, profile.deep_batch_size, clustering=0.0, masked=1.0
-    )
+    size = profile.deep_batch_size
+    warming = DeepRecipe(WARM_EPOCHS, WARM_RATE, size, clustering=0.0, masked=1.0)
     key = {
         "encoder": [encoder.sha256, encoder.file_sha256, encoder.revision, profile.model],
         "tokenizer": encoder.tokenizer_sha256,
@@ -197,26 +169,20 @@ def train_draws(
 
 
 def train_draw(draw: Draw, model: str, revision: str | None, root: Path) -> None:
-    """Train a draw under every condition that is not in the store.
-
-    Args:
-        draw: The draw.
-        model: Encoder to start from.
-        revision: Its revision.
-        root: Folder of the store.
-    """
-    encoder, store, accelerator = load_encoder(model, revision), Store(root), Accelerator()
-    with one_thread(accelerator.device):
-        _, texts = _read_texts(draw, encoder, store)
+    """Train a draw, from an encoder of the hub or a folder, under every missing condition."""
+    encoder, store = load_encoder(model, revision), Store(root)
+    with one_thread(Accelerator().device):
+        vectors, texts = _read_texts(draw, encoder, store)
         copies = _hide_tokens(draw, encoder, store)
-        base = _new_body(draw, encoder, store, copies, model, revision)
+        loaded, new = load_masked_lm(model, revision)
+        kind = TopDeepEncoder if _kept_layers(draw, encoder) else DeepEncoder
+        first = _find_first(draw, vectors).centroids
+        body = kind(loaded, draw.depth, first, copies[0].words)
+        head = obtain(store, "deep-head", draw.key, partial(_fill_head, draw, body, copies, new))
+        body.load_state_dict(load_file(head / HEAD), strict=False)
         for name in CONDITIONS:
-            key = draw.key_of(name)
-            state = store.place("training", key)
-            fill = partial(_fill, draw, name, base, texts, copies, state, encoder.tokenizer)
-            obtain(store, "deep", key, fill, accelerator)
-            if accelerator.is_main_process:
-                forget_state(state)
+            fill = partial(_fill, draw, name, body, texts, copies, encoder)
+            obtain(store, "deep", draw.key_of(name), fill)
 
 
 def _is_stored(draw: Draw, store: Store) -> bool:
@@ -225,7 +191,6 @@ def _is_stored(draw: Draw, store: Store) -> bool:
 
 
 def _recipe(condition: Condition, seed: int, profile: Profile) -> DeepRecipe:
-    """Return how a condition is trained."""
     return DeepRecipe(
         epochs=math.ceil(condition.part * profile.deep_epochs),
         learning_rate=profile.deep_learning_rate,
@@ -264,29 +229,14 @@ def _find_first(draw: Draw, vectors: Vectors) -> Clusters:
     return find_clusters(vectors.matrix(-1, "cls"), len(draw.texts.classes), draw.seed)
 
 
-def _new_body(
-    draw: Draw,
-    encoder: Encoder,
-    store: Store,
-    copies: list[MaskedTexts],
-    model: str,
-    revision: str | None,
-) -> DeepEncoder:
-    """Return the encoder that every run copies, with a head that is warmed up if it is new."""
-    loaded, new = load_masked_lm(model, revision)
-    kind = TopDeepEncoder if _kept_layers(draw, encoder) else DeepEncoder
-    first = _find_first(draw, _read_texts(draw, encoder, store)[0])
-    body = kind(loaded, draw.depth, first.centroids, copies[0].words)
-
-    def fill(folder: Path) -> None:
-        losses = warm_head(body, copies, draw.warming) if new else []
-        head = body.train_parts({"head"}) if new else {}
-        save_file({n: weight.detach().cpu() for n, weight in head.items()}, folder / HEAD)
-        write_text(folder / "losses.json", json.dumps(losses))
-
-    warm = obtain(store, "deep-head", draw.key, fill, Accelerator())
-    body.load_state_dict(load_file(warm / HEAD), strict=False)
-    return body
+def _fill_head(
+    draw: Draw, body: DeepEncoder, copies: list[MaskedTexts], new: bool, _: Path, folder: Path
+) -> None:
+    """Warm up the MLM head if it is new, and write it into a folder."""
+    losses = warm_head(body, copies, draw.warming) if new else []
+    head = body.train_parts({"head"}) if new else {}
+    save_file({name: weight.detach().cpu() for name, weight in head.items()}, folder / HEAD)
+    write_text(folder / "losses.json", json.dumps(losses))
 
 
 def _fill(
@@ -295,8 +245,8 @@ def _fill(
     base: DeepEncoder,
     texts: TokenIds | Trunk,
     copies: list[MaskedTexts],
+    encoder: Encoder,
     state: Path,
-    tokenizer: Any,
     folder: Path,
 ) -> None:
     """Train a run and write what came of it into a folder."""
@@ -306,7 +256,7 @@ def _fill(
     write_text(folder / "course.json", json.dumps(vars(course)))
     if name == KEPT and draw.seed == 0:
         body.model.base_model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        encoder.tokenizer.save_pretrained(folder)
         centroids = body.centroids.detach().cpu().numpy()
         np.save(folder / "centroids.npy", centroids, allow_pickle=False)
 

@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
@@ -36,8 +36,9 @@ class Task:
 
     save_every = 1
 
-    def __init__(self, body: Any, recipe: Any, accelerator: Accelerator) -> None:
-        self.body, self.recipe, self.accelerator = body.to(accelerator.device), recipe, accelerator
+    def __init__(self, body: Any, recipe: Any) -> None:
+        self.recipe, self.accelerator = recipe, Accelerator()
+        self.body = body.to(self.accelerator.device)
         self.weights = {n: weight for n, weight in body.named_parameters() if weight.requires_grad}
 
     def begin(self, epoch: int) -> list[np.ndarray] | None:
@@ -65,6 +66,40 @@ class Task:
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Take back what `state` returned."""
 
+    def own_rows(self, batch: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return this process's rows of a batch, and the weight of a loss summed over them.
+
+        Processes average their gradients, so that the weights add up to the mean over the batch.
+        Every process takes part in every step; one without rows takes a row that does not count.
+        """
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        mine = batch[rank::world]
+        return (mine, world / len(batch)) if len(mine) else (batch[:1], 0.0)
+
+
+class MovingAverage:
+    """The average of weights over the steps of training, which is steadier than the last step."""
+
+    def __init__(self, weights: Tensors, decay: float) -> None:
+        self.weights, self.decay, self.steps = weights, decay, 0
+        self.values = {name: weight.detach().clone() for name, weight in weights.items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step; the first steps are forgotten faster."""
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        for name, value in self.values.items():
+            value.lerp_(self.weights[name], 1 - decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange weights and average."""
+        for name, value in self.values.items():
+            kept = self.weights[name].clone()
+            self.weights[name].copy_(value)
+            value.copy_(kept)
+
 
 def fit(
     task: Task, state: Path | None = None, on_epoch: Callable[[int], None] = lambda epoch: None
@@ -73,17 +108,12 @@ def fit(
 
     Args:
         task: What to train.
-        state: File to save the state in and to resume from; `forget_state` removes it when the
-            result is safe.
+        state: File to save the state in and to resume from.
         on_epoch: Called after each epoch.
     """
     recipe, accelerator = task.recipe, task.accelerator
-    optimizer: Any = torch.optim.AdamW(
-        task.weights.values(),
-        lr=recipe.learning_rate,
-        weight_decay=recipe.weight_decay,
-        fused=True,
-    )
+    settings = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "fused": True}
+    optimizer: Any = torch.optim.AdamW(task.weights.values(), **settings)
     found = load_state(state) if state else None
     epoch = _resume(task, optimizer, *found) if found else 0
     model, optimizer = accelerator.prepare(task.body, optimizer)
@@ -92,7 +122,8 @@ def fit(
         if state and accelerator.is_main_process and epoch % task.save_every == 0:
             tensors, facts = task.state()
             tensors |= {f"weights/{name}": weight for name, weight in task.weights.items()}
-            tensors |= {f"moments/{k}": value for k, value in optimizer_tensors(optimizer).items()}
+            for number, moments in optimizer.state_dict()["state"].items():
+                tensors |= {f"moments/{number}/{name}": value for name, value in moments.items()}
             save_state(state, tensors, facts | {"epochs": epoch})
         accelerator.wait_for_everyone()
         on_epoch(epoch - 1)
@@ -107,47 +138,17 @@ def run_epoch(task: Task, model: Any, optimizer: Any, epoch: int) -> bool:
         for group in optimizer.param_groups:
             group["lr"] = task.rate(epoch, step, len(batches))
         loss = task.loss(model, batch, epoch, step)
-        take_step(loss, model, optimizer, task.accelerator, task.recipe.clip, epoch)
+        if not torch.isfinite(loss):
+            raise UserError(
+                f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
+            )
+        optimizer.zero_grad()
+        task.accelerator.backward(loss)
+        task.accelerator.clip_grad_norm_(model.parameters(), task.recipe.clip)
+        optimizer.step()
         task.after_step()
     task.end(epoch)
     return True
-
-
-def take_step(
-    loss: Tensor,
-    model: nn.Module,
-    optimizer: Any,
-    accelerator: Accelerator,
-    clip: float,
-    epoch: int,
-) -> None:
-    """Change the weights so that a loss falls; a loss that is no number ends the training."""
-    if not torch.isfinite(loss):
-        raise UserError(
-            f"The loss is no longer a number in epoch {epoch + 1}: lower the learning rate."
-        )
-    optimizer.zero_grad()
-    accelerator.backward(loss)
-    accelerator.clip_grad_norm_(model.parameters(), clip)
-    optimizer.step()
-
-
-def seed_step(seed: int, epoch: int, step: int, accelerator: Accelerator) -> np.random.Generator:
-    """Make all that is random in a step follow from seed, epoch, step and process."""
-    rng = np.random.default_rng([seed, epoch, 2, step, accelerator.process_index])
-    torch.manual_seed(int(rng.integers(2**62)))
-    return rng
-
-
-def own_rows(batch: np.ndarray, accelerator: Accelerator) -> tuple[np.ndarray, float]:
-    """Return this process's rows of a batch, and the weight of a loss summed over them.
-
-    Processes average their gradients, so that the weights add up to the mean over the batch. Every
-    process takes part in every step; one that has nothing to do takes a row that does not count.
-    """
-    rank, world = accelerator.process_index, accelerator.num_processes
-    mine = batch[rank::world]
-    return (mine, world / len(batch)) if len(mine) else (batch[:1], 0.0)
 
 
 def save_state(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> None:
@@ -172,45 +173,28 @@ def load_state(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
         return None
 
 
-def forget_state(path: Path) -> None:
-    """Remove a state that is no longer needed."""
-    path.unlink(missing_ok=True)
-
-
-def optimizer_tensors(optimizer: Any) -> Tensors:
-    """Return what an optimizer remembers of each weight, as named tensors."""
-    return {
-        f"{number}.{name}": value
-        for number, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
-
-
-def restore_optimizer(optimizer: Any, tensors: Tensors) -> None:
-    """Give an optimizer back what `optimizer_tensors` returned."""
-    found: dict[int, Tensors] = {}
-    for name, value in tensors.items():
-        number, _, kind = name.partition(".")
-        found.setdefault(int(number), {})[kind] = value
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
-
-
 def obtain(
-    store: Store,
-    kind: str,
-    key: Mapping[str, Any],
-    fill: Callable[[Path], None],
-    accelerator: Accelerator,
+    store: Store, kind: str, key: Mapping[str, Any], fill: Callable[[Path, Path], None]
 ) -> Path:
-    """Return a stored folder; all processes fill it together if need be, the main one keeps it."""
+    """Return a stored folder; all processes fill it together if need be, the main one keeps it.
+
+    Args:
+        store: Where the folder is or will be.
+        kind: What it holds, in a word.
+        key: All that it depends on.
+        fill: Trains, given a file for the state of training, and writes into a folder.
+    """
+    accelerator, state = Accelerator(), store.place("training", key)
     main = accelerator.is_main_process
     (found,) = broadcast_object_list([store.find(kind, key) if main else None])
     if found is None and main:
-        store.put(kind, key, fill)
+        store.put(kind, key, lambda folder: fill(state, folder))
     elif found is None:
         with tempfile.TemporaryDirectory() as scratch:
-            fill(Path(scratch))
+            fill(state, Path(scratch))
     accelerator.wait_for_everyone()
+    if main:
+        state.unlink(missing_ok=True)
     return store.place(kind, key)
 
 
@@ -219,7 +203,10 @@ def _resume(task: Task, optimizer: Any, tensors: Tensors, facts: dict[str, Any])
     with torch.no_grad():
         for name, weight in task.weights.items():
             weight.copy_(tensors[f"weights/{name}"])
-    moments = {name: value for name, value in tensors.items() if name.startswith("moments/")}
-    restore_optimizer(optimizer, {n.removeprefix("moments/"): v for n, v in moments.items()})
+    moments: dict[int, Tensors] = {}
+    for place in (name for name in tensors if name.startswith("moments/")):
+        _, number, name = place.split("/")
+        moments.setdefault(int(number), {})[name] = tensors[place]
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     task.restore(tensors, facts)
     return int(facts["epochs"])

@@ -1,6 +1,7 @@
-"""The runs of the fine-tuning study: trained side by side, or found in the store."""
+"""The runs of the fine-tuning study: planned, trained side by side, or found in the store."""
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,40 +20,87 @@ from sentigeo.encoder.encoder import Encoder, load_encoder
 from sentigeo.encoder.extract import extract, one_thread
 from sentigeo.encoder.tokens import TokenIds
 from sentigeo.encoder.trunk import Trunk, vectors_as_trunk
-from sentigeo.encoder.vectors import POOLINGS, Kind, Vectors
+from sentigeo.encoder.vectors import POOLINGS, Kind
 from sentigeo.files import hash_json, load_array, write_text
 from sentigeo.profile import Profile
 from sentigeo.progress import track
-from sentigeo.training.classifier import (
-    FastWholeClassifier,
-    TopClassifier,
-    WholeClassifier,
+from sentigeo.training.finetune import (
+    History,
+    Recipe,
+    TrainingSet,
     load_classifier,
+    predict,
+    train_classifier,
+    trained_part,
 )
-from sentigeo.training.finetune import History, TrainingSet, predict, train_classifier
-from sentigeo.training.loop import forget_state, obtain
-from sentigeo.training.plan import Run, plan_runs
+from sentigeo.training.loop import obtain
 
+EVERYTHING = ("validation", "test", "challenge")
 LAYER_COST = 27  # a layer that is trained for all tokens, where the last for [CLS] is 1
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a trained classifier answered.
+class Run:
+    """One classifier to train."""
 
-    Attributes:
-        run: The run.
-        history: Losses and validation accuracy of each epoch.
-        logits: (n, classes) for each part that was scored.
-        labels: (n,) true classes of each part.
-        folder: Where it is stored; a checkpoint if the run kept its model.
-    """
+    name: str  # `without`, `with`, `head_only`, `dose_<n>`; on fewer reviews `head`, `top`, `all`
+    layers: float  # trained; 0 trains the classification head only, 1.5 one and half of the next
+    dose: int  # handcrafted samples among the training texts
+    reviews: int  # the first of the training rows; 0 takes all
+    recipe: Recipe
+    scored: tuple[str, ...] = EVERYTHING  # parts of the corpus
+    keep: bool = False  # the model as a checkpoint
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trained classifier answered."""
 
     run: Run
     history: History
-    logits: dict[str, np.ndarray]
-    labels: dict[str, np.ndarray]
-    folder: Path
+    logits: dict[str, np.ndarray]  # (n, classes) for each part that was scored
+    labels: dict[str, np.ndarray]  # (n,) true classes of each part
+    folder: Path  # where it is stored; a checkpoint if the run kept its model
+
+
+def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = True) -> list[Run]:
+    """List the runs of a profile for an encoder with so many layers.
+
+    Without handcrafted samples there is one dose, 0. An encoder that cannot be cut, without a
+    trunk, is trained in whole layers, on all tokens.
+    """
+    top, last = min(profile.trained_layers, layers), min(profile.dose_layers, layers)
+    if not trunk:
+        profile = profile.model_copy(update={"token_share": 1.0})
+        top, last = math.floor(top), math.floor(last)
+    conditions, doses = {"without": 0}, [0]
+    if handcrafted:
+        conditions["with"] = profile.contrastive_samples
+        doses = profile.doses
+    cook, size, runs = partial(_recipe, profile, layers), profile.batch_size, []
+    for seed in range(profile.headline_seeds):
+        recipe = cook(top, seed, profile.epochs, size)
+        runs += [Run(n, top, d, 0, recipe, keep=seed == 0) for n, d in conditions.items()]
+        recipe = cook(0, seed, profile.epochs, size)
+        runs.append(Run("head_only", 0, 0, 0, recipe, scored=("test", "challenge")))
+    kept = {(run.layers, run.dose, run.recipe) for run in runs if run.keep}
+    for seed in range(profile.seeds):
+        recipe = cook(last, seed, profile.dose_epochs, size)
+        for dose in doses:
+            keep = (last, dose, recipe) in kept
+            runs.append(Run(f"dose_{dose}", last, dose, 0, recipe, keep=keep))
+    for name, depth in {"head": 0, "top": min(top, 2), "all": layers}.items():
+        recipe = cook(depth, 0, profile.epochs, profile.depth_batch_size)
+        runs.append(Run(name, depth, 0, profile.depth_reviews, recipe, scored=("depth",)))
+    return runs
+
+
+def _recipe(
+    profile: Profile, layers: int, depth: float, seed: int, epochs: int, size: int
+) -> Recipe:
+    rates: dict[float, float] = {0: profile.head_learning_rate, layers: profile.all_learning_rate}
+    share = profile.token_share if 1 < depth < layers else 1.0
+    return Recipe(epochs, rates.get(depth, profile.learning_rate), size, share, seed)
 
 
 def list_runs(corpus: Corpus, encoder: Encoder, profile: Profile) -> list[Run]:
@@ -71,14 +119,14 @@ def train_runs(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store)
     """
     runs, accelerator = list_runs(corpus, encoder, profile), Accelerator()
     alone = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
-    places = {store.place("finetune", _key(run, corpus, encoder, profile)): run for run in runs}
-    missing = list(places.values())  # equal runs are one
-    if alone:
-        keys = {run: _key(run, corpus, encoder, profile) for run in missing}
-        missing = [run for run, key in keys.items() if not store.find("finetune", key)]
+    keys = [_key(run, corpus, encoder, profile) for run in runs]
+    places = [store.place("finetune", key) for key in keys]
+    unlike = dict(zip(places, zip(runs, keys, strict=True), strict=True))  # equal runs are one
+    missing = [run for run, key in unlike.values() if not (alone and store.find("finetune", key))]
     missing.sort(key=partial(_cost, corpus=corpus), reverse=True)
-    if missing:
-        _read_layers(runs, corpus, encoder, store)  # first, with a progress display of its own
+    if missing:  # first, in one pass, with a progress display of its own
+        below = {encoder.layers - run.layers for run in runs if _has_trunk(run.layers, encoder)}
+        extract(corpus.tokens, encoder, store, all_kinds(encoder.layers), sorted(below))
     jobs = [(run, corpus.folder, profile, store.root) for run in missing]
     costs = [_cost(run, corpus) for run in missing]
     if alone:
@@ -86,28 +134,16 @@ def train_runs(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store)
     else:
         for job in track(jobs, "fine-tuning", costs):
             train_run(*job)
-    return [_read(run, corpus, encoder, profile, store) for run in runs]
+    return [_read(*pair, corpus, profile) for pair in zip(runs, places, strict=True)]
 
 
 def train_run(run: Run, corpus_folder: Path, profile: Profile, root: Path) -> Path:
-    """Train a run, unless it is in the store; return where its results are.
-
-    Args:
-        run: The run.
-        corpus_folder: Where the corpus is.
-        profile: What the report is.
-        root: Folder of the store.
-    """
+    """Train a run of a corpus, unless it is in the store; return where its results are."""
     corpus, encoder = _open(corpus_folder, profile.model, profile.model_revision)
-    store, accelerator = Store(root), Accelerator()
     key = _key(run, corpus, encoder, profile)
-    state = store.place("training", key)
-    fill = partial(_fill, run, corpus, encoder, profile, store, state)
-    with one_thread(accelerator.device):
-        folder = obtain(store, "finetune", key, fill, accelerator)
-    if accelerator.is_main_process:
-        forget_state(state)
-    return folder
+    with one_thread(Accelerator().device):
+        fill = partial(_fill, run, corpus_folder, profile, root)
+        return obtain(Store(root), "finetune", key, fill)
 
 
 def rows_of(part: str, corpus: Corpus, profile: Profile) -> np.ndarray:
@@ -126,7 +162,7 @@ def unchanged_texts(
     layers: float, corpus: Corpus, encoder: Encoder, store: Store
 ) -> TokenIds | Trunk:
     """Return all texts as they are below so many trained layers; as tokens if all are trained."""
-    if not 0 < layers < encoder.layers or not _can_be_cut(encoder):
+    if not _has_trunk(layers, encoder):
         return corpus.tokens
     below = encoder.layers - layers
     return extract(corpus.tokens, encoder, store, all_kinds(encoder.layers), [below])[1][below]
@@ -135,13 +171,6 @@ def unchanged_texts(
 def all_kinds(highest: int, lowest: int = 0) -> list[Kind]:
     """List every pooling of some layers."""
     return [(layer, pooling) for layer in range(lowest, highest + 1) for pooling in POOLINGS]
-
-
-def _read_layers(runs: list[Run], corpus: Corpus, encoder: Encoder, store: Store) -> Vectors:
-    """Read every layer's vectors and the trunks below all depths of the plan in one pass."""
-    top = encoder.layers
-    below = {top - run.layers for run in runs if 0 < run.layers < top and _can_be_cut(encoder)}
-    return extract(corpus.tokens, encoder, store, all_kinds(top), sorted(below))[0]
 
 
 @lru_cache(maxsize=1)
@@ -161,20 +190,13 @@ def _texts(layers: float, corpus_folder: Path, model: str, revision: str | None,
 
 
 def _fill(
-    run: Run,
-    corpus: Corpus,
-    encoder: Encoder,
-    profile: Profile,
-    store: Store,
-    state: Path,
-    folder: Path,
+    run: Run, corpus_folder: Path, profile: Profile, root: Path, state: Path, folder: Path
 ) -> None:
     """Train a run and write what it answered into a folder."""
-    model: Any = load_classifier(
-        profile.model, profile.model_revision, corpus.classes, run.recipe.seed
-    )
-    texts = _texts(run.layers, corpus.folder, profile.model, profile.model_revision, store.root)
-    body = _body(model, run.layers, encoder)
+    source = profile.model, profile.model_revision
+    corpus, encoder = _open(corpus_folder, *source)
+    model: Any = load_classifier(*source, corpus.classes, run.recipe.seed)
+    texts, body = _texts(run.layers, corpus_folder, *source, root), trained_part(model, run.layers)
     samples = corpus.texts.iloc[corpus.rows("contrastive")]
     data = TrainingSet(
         texts,
@@ -195,17 +217,12 @@ def _fill(
         write_text(folder / "README.md", _card(run, history, corpus, encoder, profile))
 
 
-def _body(model: Any, layers: float, encoder: Encoder) -> Any:
-    """Return what is trained of a model."""
-    if not _can_be_cut(encoder):
-        return WholeClassifier(model, int(layers))
-    if layers == encoder.layers:
-        return FastWholeClassifier(model, encoder.layers)
-    return TopClassifier(model, layers)
-
-
 def _can_be_cut(encoder: Encoder) -> bool:
     return encoder.model.config.model_type in BERT_LIKE
+
+
+def _has_trunk(layers: float, encoder: Encoder) -> bool:
+    return 0 < layers < encoder.layers and _can_be_cut(encoder)
 
 
 def _key(run: Run, corpus: Corpus, encoder: Encoder, profile: Profile) -> dict[str, Any]:
@@ -239,8 +256,7 @@ def _alternate(corpus: Corpus, rows: np.ndarray, count: int) -> np.ndarray:
     return np.sort(rows[np.argsort(turn, kind="stable")][:count])
 
 
-def _read(run: Run, corpus: Corpus, encoder: Encoder, profile: Profile, store: Store) -> Result:
-    folder = store.place("finetune", _key(run, corpus, encoder, profile))
+def _read(run: Run, folder: Path, corpus: Corpus, profile: Profile) -> Result:
     history = History(**json.loads((folder / "history.json").read_text("utf-8")))
     parts = [part for part in run.scored if (folder / f"{part}.npy").is_file()]
     logits = {part: load_array(folder / f"{part}.npy") for part in parts}
