@@ -20,14 +20,7 @@ INDICES: dict[str, Callable[..., float]] = {
 def confusion_table(
     labels: np.ndarray, groups: np.ndarray, classes: Sequence[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Count the texts of each class in each group; as many columns as there are groups.
-
-    Args:
-        labels: (n,) true classes.
-        groups: (n,) groups, such as clusters or predicted classes, counted from 0.
-        classes: Names of the classes.
-        names: Names of the groups.
-    """
+    """Count the texts of each class in each group, (n,) numbers from 0, such as clusters."""
     if len(groups) and not 0 <= groups.min() <= groups.max() < len(names):
         raise ValueError("a group has no name")
     counts = np.zeros((len(classes), len(names)), np.int64)
@@ -38,40 +31,30 @@ def confusion_table(
 def estimate_agreement(
     labels: np.ndarray, groups: np.ndarray, answers: np.ndarray, resamples: int
 ) -> dict[str, Estimate]:
-    """Estimate how well groups agree with classes.
+    """Estimate how well (n,) groups agree with (n,) classes, whatever the groups are called.
 
-    Args:
-        labels: (n,) true classes.
-        groups: (n,) groups.
-        answers: (n,) class that each text's group stands for.
-        resamples: Bootstrap resamples behind the intervals of the indices.
-
-    Returns:
-        `accuracy`, `ari` (adjusted Rand index), `ami` (adjusted mutual information) and
-        `v_measure`. The last three compare groups with classes whatever the groups are called.
+    `answers` are the (n,) classes that the texts' groups stand for; only `accuracy` looks at them.
+    The others are the adjusted Rand index, adjusted mutual information and the V-measure.
     """
 
     def of_rows(index: Callable[..., float], rows: np.ndarray) -> float:
         return float(index(labels[rows], groups[rows]))
 
-    indices = {
-        name: bootstrap_index(partial(of_rows, index), len(labels), resamples)
-        for name, index in INDICES.items()
-    }
-    return {"accuracy": share(answers == labels)} | indices
+    found = {"accuracy": share(answers == labels)}
+    for name, index in INDICES.items():
+        found[name] = bootstrap_index(partial(of_rows, index), len(labels), resamples)
+    return found
 
 
 def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
     """Return the accuracy that the same answers, shuffled among the texts, would have."""
-    classes = np.unique(labels)
-    return float(sum((labels == c).mean() * (answers == c).mean() for c in classes))
+    return float(sum((labels == c).mean() * (answers == c).mean() for c in np.unique(labels)))
 
 
 def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) -> float:
     """Return the mean accuracy of groups that are matched with shuffled labels.
 
-    Matching makes the best of chance: with many small groups this is well above the share of the
-    largest class.
+    Matching makes the best of chance: many small groups are far above the largest class's share.
     """
     rng = np.random.default_rng(0)
     shuffled = (rng.permutation(labels) for _ in range(draws))
@@ -81,11 +64,7 @@ def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) 
 def compare_answers(
     labels: np.ndarray, first: np.ndarray, second: np.ndarray, names: tuple[str, str]
 ) -> pd.DataFrame:
-    """Count where two answers about the same texts agree and differ, and which of them is right.
-
-    Returns:
-        Columns `answers`, `texts`, and the share that either is right in, with its interval.
-    """
+    """Count where two answers to the same texts agree and differ, and how often each is right."""
     rows = []
     for name, inside in {"agree": first == second, "differ": first != second}.items():
         row: dict[str, object] = {"answers": name, "texts": int(inside.sum())}

@@ -31,11 +31,7 @@ def fit_tfidf(
     """Fit TF-IDF of one and two words with logistic regression.
 
     Texts that share no words, as where these are not written apart, are taken letter by letter.
-
-    Args:
-        train: Reviews to fit on.
-        validation: Reviews that choose the inverse regularisation strength, the first of equals.
-        strengths: Values of C to try.
+    Validation chooses among inverse regularisation strengths, the first of equally good ones.
     """
     vectorizer = _vectorizer(train["text"])
     known = vectorizer.fit_transform(train["text"])
@@ -50,48 +46,25 @@ def topic_vectors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the (n, size) and (t, size) vectors of latent semantic analysis, of length 1.
 
-    TF-IDF in few dimensions, learned from `train`: what one would cluster without an encoder. With
-    fewer words there are fewer dimensions.
+    TF-IDF in few dimensions, learned from `train`: what one would cluster without an encoder.
     """
     vectorizer = _vectorizer(pd.Series(train))
     known = vectorizer.fit_transform(train)
-    reduce = make_pipeline(
-        TruncatedSVD(min(size, known.shape[1] - 1), random_state=0), Normalizer(copy=False)
-    )
+    svd = TruncatedSVD(min(size, known.shape[1] - 1), random_state=0)  # few words, few dimensions
+    reduce = make_pipeline(svd, Normalizer(copy=False))
     return reduce.fit_transform(known), reduce.transform(vectorizer.transform(test))
-
-
-def draw_candidates(
-    reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile
-) -> tuple[pd.DataFrame, int]:
-    """Return the reviews that other draws may take, and how many of each class a draw trains on."""
-    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
-    return candidates, round(profile.draw_per_label * (1 - profile.validation_share))
-
-
-def has_other_draws(reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile) -> bool:
-    """Tell whether a corpus has room for draws that differ from the study's."""
-    candidates, size = draw_candidates(reviews, test, profile)
-    return bool(candidates["label"].value_counts().min() >= 2 * size)
 
 
 def score_over_draws(
     reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile, strength: float
 ) -> np.ndarray:
-    """Score TF-IDF trained on other draws of the same size from the same corpus.
+    """Return the (seeds,) accuracies on `test` of TF-IDF trained on other draws of the same size.
 
-    The study's draw is one of many: how much does a result depend on it?
-
-    Args:
-        reviews: All drawn reviews and the whole test pool.
-        test: The reviews that are scored, and never drawn.
-        profile: Says how many to draw, and how often.
-        strength: Inverse regularisation strength, as chosen on the study's draw.
-
-    Returns:
-        (seeds,) accuracy on `test`.
+    The study's draw is one of many: how much does a result depend on it? Reviews, which hold the
+    whole test pool, are drawn unless they are in `test`; the strength is the study's.
     """
-    candidates, size = draw_candidates(reviews, test, profile)
+    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
+    size = round(profile.draw_per_label * (1 - profile.validation_share))
     scores = []
     for seed in range(profile.seeds):
         drawn = candidates.groupby("label").sample(size, random_state=seed)

@@ -29,17 +29,13 @@ GROUPS, PARTLY = 0.4, 0.2  # lead over such clouds from which clusters are calle
 def study_k(
     vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int = CLOUDS
 ) -> pd.DataFrame:
-    """Try several numbers of clusters.
+    """Try several numbers of clusters of (n, d) vectors.
 
-    Args:
-        vectors: (n, d).
-        labels: (n,) classes, which only the agreement looks at.
-        numbers: Values of k.
-        references: Evenly spread clouds behind the gap statistic.
+    The gap statistic compares inertias with those in evenly spread clouds, `references` of them.
 
     Returns:
         Columns `k`, `inertia`, `silhouette` (none for k = 1), `gap` with its standard error
-        `gap_error`, and `ari`, the adjusted Rand index with the labels.
+        `gap_error`, and `ari`, the adjusted Rand index with the (n,) labels.
     """
     clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
     rows = []
@@ -80,22 +76,16 @@ def describe_study(study: pd.DataFrame) -> str:
     )
 
 
-def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Find clusters with other algorithms, in the first principal components.
+def find_other_clusters(vectors: np.ndarray, k: int) -> dict[str, np.ndarray]:
+    """Return the (n,) clusters that other algorithms find in the first principal components.
 
-    Args:
-        vectors: (n, d).
-        k: Number of clusters; HDBSCAN finds its own number, of at least a fiftieth of the vectors.
-        seed: Random seed of the Gaussian mixture.
-
-    Returns:
-        (n,) clusters by algorithm; what HDBSCAN takes for noise is in cluster -1.
+    HDBSCAN finds its own number, of at least a fiftieth of the vectors; its noise is cluster -1.
     """
     order = sort_rows(vectors, k)
     components = min(COMPONENTS, *vectors.shape)
     with threadpool_limits(1):
         reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
-        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=0)
         found = {
             "Ward": AgglomerativeClustering(k).fit_predict(reduced),
             "Gaussian mixture": mixture.fit_predict(reduced),
@@ -109,8 +99,8 @@ def compare_algorithms(vectors: np.ndarray, labels: np.ndarray, k: int) -> pd.Da
     """Compare the clusters of K-Means and other algorithms with the labels of the same texts.
 
     Returns:
-        Columns `name` (algorithm), `clusters`, `noise` (share of the texts) and `estimate`: the
-        share of texts in the cluster that is named after their label.
+        Columns `name`, `clusters`, `noise` (share of the texts) and `estimate`: the share of texts
+        in the cluster that is named after their label.
     """
     found = {"K-Means": find_clusters(vectors, k).members} | find_other_clusters(vectors, k)
     rows = []
@@ -125,15 +115,8 @@ def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Est
     """Estimate how far density drops between clusters, at the pair where it drops least.
 
     K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
-    its neighbour than in either.
-
-    Args:
-        clusters: At least two clusters.
-        vectors: (n, d) vectors that the clusters were not found in.
-        resamples: Bootstrap resamples.
-
-    Returns:
-        Depth as `dip_depth` gives it. Clusters without enough vectors have no depth.
+    its neighbour than in either. The vectors should be others than those that the clusters were
+    found in; two or more must fall into each cluster.
     """
     members, along = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
@@ -149,11 +132,8 @@ def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Est
 def dip_depth(positions: np.ndarray) -> float:
     """Return how much lower the density is between two modes than at the lower of them.
 
-    Args:
-        positions: (n,) along the line through two centroids, which lie at -1 and +1.
-
-    Returns:
-        0 where there is one mode only, 1 where nothing lies between two.
+    Positions are (n,) along the line through two centroids, which lie at -1 and +1. It is 0 where
+    there is one mode only, 1 where nothing lies between two.
     """
     grid = np.linspace(-2, 2, GRID)
     density = gaussian_kde(positions)(grid)
@@ -164,17 +144,12 @@ def dip_depth(positions: np.ndarray) -> float:
 
 
 def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
-    """Try several numbers of clusters.
+    """Try several numbers of clusters, from 2, of (n, d) vectors of which no two are alike.
 
     Clusters are found in one half of the texts and, apart from that, in the other; then either
-    finding is asked about all texts. Stability is how far the two agree, as adjusted Rand index: 1
-    for the same groups, 0 for no more than chance. A long cloud without groups is cut at the same
-    place again, too; so the same is done with clouds of normal noise that have the covariance of
-    the vectors.
-
-    Args:
-        vectors: (n, d), no two alike.
-        numbers: Values of k, from 2.
+    finding is asked about all texts. Stability is how far the two agree, as adjusted Rand index. A
+    long cloud without groups is cut at the same place again, too; so the same is done with clouds
+    of normal noise that have the covariance of the vectors.
 
     Returns:
         Columns `k`, `stability` (mean over splits), `spread` (standard deviation over splits),

@@ -47,10 +47,10 @@ def learn_transforms(train: np.ndarray) -> dict[str, Transform]:
 
 
 def threshold_curve(counts: PairCounts) -> pd.DataFrame:
-    """Return precision, recall and F1 of taking pairs beyond a threshold for pairs of one class.
+    """Rate each threshold (a bin, low to high) that takes pairs beyond it for pairs of one class.
 
     Returns:
-        Columns `threshold`, `precision`, `recall`, `f1`; one row per bin, from low to high.
+        Columns `threshold`, `precision`, `recall`, `f1`.
     """
     same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
     every = same + counts.between[::-1].cumsum()[::-1]
@@ -122,13 +122,12 @@ def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
 
 
 def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
-    """Estimate the mean cosine of pairs of texts that are about equally long.
+    """Estimate the mean cosine of pairs of texts that are about equally long, short to long fifths.
 
     Returns:
-        Columns `words` (mean length) and `estimate`; from short to long fifths.
+        Columns `words` (mean length) and `estimate`.
     """
     order = np.argsort(lengths, kind="stable")
     fifths = np.array_split(order, min(FIFTHS, len(order)))
-    words = [float(lengths[part].mean()) for part in fifths]
-    found = pd.Series([estimate_mean_cosine(vectors[part]) for part in fifths], dtype=object)
-    return pd.DataFrame({"words": words}).assign(estimate=found)
+    rows = [(float(lengths[part].mean()), estimate_mean_cosine(vectors[part])) for part in fifths]
+    return pd.DataFrame(rows, columns=["words", "estimate"])

@@ -129,17 +129,14 @@ def estimate_auc_change(
 def _auc_of_rows(
     vectors: np.ndarray, labels: np.ndarray, classes: int
 ) -> Callable[[np.ndarray], float]:
-    """Return what maps rows to the AUC of these texts; the bins are those of all texts."""
-    span = find_span(unit_rows(vectors))
+    span = find_span(unit_rows(vectors))  # the bins are those of all texts
     return lambda rows: count_pairs(vectors[rows], labels[rows], classes, span).auc()
 
 
 def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
-    """Estimate mean and deviation of the cosines within each class and between classes.
+    """Estimate `mean` and `standard deviation` of cosines within each class and between classes.
 
-    Returns:
-        Columns `pairs` (one of `kinds`: the classes' names, last that of pairs between classes),
-        `mean` and `standard deviation`: estimates with intervals over texts.
+    `kinds` are the values of the column `pairs`: classes' names, last that of pairs between them.
     """
     units = unit_rows(vectors)
     span, columns = find_span(units), ("mean", "standard deviation")

@@ -26,9 +26,8 @@ def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     for number in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == number))
         if len(members) < count:
-            raise UserError(
-                f"{count} shots are not possible: a class has only {len(members)} texts."
-            )
+            reason = f"a class has only {len(members)} texts"
+            raise UserError(f"{count} shots are not possible: {reason}.")
         rows.append(members[:count])
     return np.concatenate(rows)
 
@@ -40,8 +39,7 @@ def few_shot_hits(
     """Classify n test texts with so many labelled ones of each class, drawn many times.
 
     Returns:
-        (draws, n) hits by method and count of shots, weighted by `balance_hits`: their mean is the
-        balanced accuracy.
+        (draws, n) hits by method and shots; see `balance_hits`: their mean is balanced accuracy.
     """
     hits: dict[tuple[str, int], list[np.ndarray]] = {}
     units, new = unit_rows(train), unit_rows(test)
@@ -83,7 +81,6 @@ def nearest_rows(
 
 
 def _classify(shots: np.ndarray, labels: np.ndarray, new: np.ndarray, method: str) -> np.ndarray:
-    """Classify vectors of length 1; see `classify_by_cosine`."""
     if method == "logistic regression":
         regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=500)
         return np.asarray(regression.fit(shots, labels).predict(new))

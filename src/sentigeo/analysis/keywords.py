@@ -33,15 +33,10 @@ SMOOTHING = 0.5  # texts added to every count
 
 @dataclass(frozen=True)
 class Terms:
-    """How often n texts use v terms.
-
-    Attributes:
-        names: The terms in alphabetical order.
-        counts: (n, v).
-    """
+    """How often n texts use v terms, in alphabetical order."""
 
     names: list[str]
-    counts: csr_matrix
+    counts: csr_matrix  # (n, v)
 
     def uses_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
         """Return the (k, v) uses of each term in the texts of each cluster."""
@@ -49,10 +44,7 @@ class Terms:
         return np.asarray((inside @ self.counts).todense())
 
     def texts_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
-        """Return the (k, v) texts of each cluster that use each term.
-
-        A name that one review repeats twenty times says no more than one that it uses once.
-        """
+        """Return the (k, v) texts of each cluster that use each term, however often."""
         used = Terms(self.names, (self.counts > 0).astype(np.int64))
         return used.uses_by_cluster(members, k)
 
@@ -70,7 +62,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def split_terms(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, and the pairs of them side by side.
+    """Return the words of a text that are no stop words, and pairs of them.
 
     Two words are a pair if neither a stop word nor a mark stands between them.
     """
@@ -104,32 +96,22 @@ def share_a_term(texts: Iterable[str], least: int) -> bool:
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
-    """Count words and pairs of words.
-
-    Args:
-        texts: n texts.
-        least: Texts that must use a term for it to count.
-        names: Count these terms instead of all that there are.
-    """
+    """Count words and pairs of words that so many of n texts use, or those with given names."""
     vocabulary = None if names is None else sorted(set(names))
     counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
     try:
         counts = counter.fit_transform(texts)
     except ValueError:
-        raise UserError(
-            f"There are no keywords: no word but stop words is used by {least} texts or more."
-        ) from None
+        reason = f"no word but stop words is used by {least} texts or more"
+        raise UserError(f"There are no keywords: {reason}.") from None
     return Terms(counter.get_feature_names_out().tolist(), csr_matrix(counts))
 
 
 def class_tfidf(table: np.ndarray) -> np.ndarray:
-    """Return the (k, v) class-based TF-IDF of terms: frequent here, and rare over all clusters.
+    """Return the (k, v) class-based TF-IDF of (k, v) uses: frequent here, rare over all clusters.
 
     The term's share of the cluster's words, times log(1 + a / f), where a is the mean number of
     words of a cluster and f the uses of the term in all of them (Grootendorst, 2022).
-
-    Args:
-        table: (k, v) uses of each term in each cluster.
     """
     sizes = table.sum(axis=1, keepdims=True)
     shares = table / np.maximum(sizes, 1)
@@ -137,14 +119,10 @@ def class_tfidf(table: np.ndarray) -> np.ndarray:
 
 
 def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
-    """Return the (k, v) z-scores of each term's log-odds in a cluster against all others.
+    """Return the (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others.
 
-    With an informative Dirichlet prior: every cluster is first taken to use words as all clusters
-    together do, and rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
-
-    Args:
-        table: (k, v) uses of each term in each cluster.
-        prior: Uses that the prior is worth.
+    With an informative Dirichlet prior, worth so many uses: every cluster is first taken to use
+    words as all together do; rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
     """
     table = table.astype(np.float64)
     total = table.sum(axis=0)
@@ -155,10 +133,7 @@ def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
 
 
 def keep_best(scores: np.ndarray) -> np.ndarray:
-    """Leave a term's score only in the cluster where it is highest; elsewhere it is minus infinity.
-
-    So no term can be a keyword of two clusters.
-    """
+    """Keep a term's score only in the cluster where it is highest; elsewhere it is -infinity."""
     best = scores.argmax(axis=0) == np.arange(len(scores))[:, None]
     return np.where(best, scores, -np.inf)
 
@@ -208,10 +183,9 @@ def shared_terms(top: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class Polarity:
-    """How strongly terms are associated with each class.
+    """How strongly t terms are associated with each class.
 
     Attributes:
-        names: The terms.
         log_odds_ratios: (classes, t) log-odds of using a term in texts of a class, minus those in
             all other texts.
     """
@@ -228,14 +202,7 @@ class Polarity:
 def measure_polarity(
     texts: Sequence[str], labels: np.ndarray, classes: int, terms: Sequence[str]
 ) -> Polarity:
-    """Measure how strongly terms are associated with each class.
-
-    Args:
-        texts: n texts.
-        labels: (n,) their classes.
-        classes: How many classes there are.
-        terms: The terms to look up.
-    """
+    """Measure how strongly terms are associated with each class of n texts with (n,) labels."""
     if not len(terms):
         raise UserError("There are no keywords to look up.")
     found = count_terms(texts, 1, terms)
@@ -254,10 +221,7 @@ def permute_polarity(
 ) -> tuple[float, np.ndarray]:
     """Test whether keywords are associated with the classes of their clusters, by shuffling them.
 
-    Args:
-        polarity: Log-odds ratios of the terms.
-        keywords: Columns `term` and `label`, the class of its cluster.
-        permutations: How often the terms are shuffled among the clusters.
+    Keywords have columns `term` and `label`, the class of its cluster.
 
     Returns:
         The two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
@@ -265,9 +229,8 @@ def permute_polarity(
     terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
     found = polarity.of(terms, classes).mean()
     rng = np.random.default_rng(0)
-    shuffled = np.array(
-        [polarity.of(terms, rng.permutation(classes)).mean() for _ in range(permutations)]
-    )
+    orders = (rng.permutation(classes) for _ in range(permutations))
+    shuffled = np.array([polarity.of(terms, order).mean() for order in orders])
     centre = shuffled.mean()
     far = np.abs(shuffled - centre) >= abs(found - centre) - 1e-12
     return float((1 + far.sum()) / (1 + permutations)), shuffled

@@ -25,15 +25,16 @@ from sentigeo.files import hash_array, load_array, save_arrays
 from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
+NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
+Points = tuple[np.ndarray, np.ndarray]
+Wanted = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class Map:
-    """Points in the plane.
+    """Points in the plane, drawn by `pca`, `tsne` or `umap`.
 
     Attributes:
-        method: `pca`, `tsne` or `umap`.
-        seed: Random seed it was drawn with.
         fitted: (n, 2) the vectors that the map was fitted on.
         placed: (m, 2) other vectors, placed into the finished map.
     """
@@ -45,25 +46,19 @@ class Map:
 
 
 def draw_maps(
-    fitted: np.ndarray, placed: np.ndarray, wanted: Sequence[tuple[str, int]], perplexity: float
+    fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> Iterator[Map]:
-    """Draw several maps of the same vectors, one per core at a time; they come in order.
+    """Draw maps of (n, d) fitted and (m, d) placed vectors, one per core at a time, in order.
 
-    Args:
-        fitted: (n, d) vectors to fit on.
-        placed: (m, d) vectors to place into the finished maps.
-        wanted: Method and seed of each map.
-        perplexity: How many neighbours t-SNE takes into account.
+    `wanted` are method and seed of each; perplexity is how many neighbours t-SNE looks at.
     """
     _check_vectors(fitted)
     if not np.isfinite(placed).all():
         raise UserError("The vectors to be placed hold values that are not numbers.")
     most = largest_perplexity(len(fitted))
     if not 1 <= perplexity <= most:
-        raise UserError(
-            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
-            f"one from 1 to {most}."
-        )
+        asked = f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points"
+        raise UserError(f"{asked}: choose one from 1 to {most}.")
     if "umap" in [method for method, _ in wanted] and len(fitted) <= NEIGHBOURS:
         raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
     jobs = [(fitted, placed, method, seed, perplexity) for method, seed in wanted]
@@ -71,11 +66,7 @@ def draw_maps(
 
 
 def load_maps(
-    store: Store,
-    fitted: np.ndarray,
-    placed: np.ndarray,
-    wanted: Sequence[tuple[str, int]],
-    perplexity: float,
+    store: Store, fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> list[Map]:
     """Return maps from the store; draw those of these vectors that are not there yet."""
     base = {
@@ -83,22 +74,18 @@ def load_maps(
         "code": hash_code(__name__),
         "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
     }
-    keys = {
-        (method, seed): base
-        | {"method": method, "seed": seed}
-        | ({"perplexity": perplexity} if method == "tsne" else {})
-        for method, seed in wanted
-    }
+    own = {"tsne": {"perplexity": perplexity}}
+    keys = {(m, seed): base | {"method": m, "seed": seed} | own.get(m, {}) for m, seed in wanted}
     missing = [one for one in wanted if not store.find("maps", keys[one])]
     drawn = draw_maps(fitted, placed, missing, perplexity) if missing else iter(())
     for one, new in zip(missing, drawn, strict=True):
         arrays = {"fitted": new.fitted, "placed": new.placed}
         store.put("maps", keys[one], partial(save_arrays, arrays=arrays))
-    places = {one: store.place("maps", keys[one]) for one in wanted}
-    return [
-        Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy"))
-        for one, place in places.items()
-    ]
+    found = []
+    for one, key in keys.items():
+        place = store.place("maps", key)
+        found.append(Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy")))
+    return found
 
 
 def draw_map(
@@ -110,10 +97,6 @@ def draw_map(
         warnings.simplefilter("ignore")  # what matters of them was checked before
         points, others = draw(fitted, placed, seed, perplexity)
     return Map(method, seed, np.asarray(points, np.float32), np.asarray(others, np.float32))
-
-
-Points = tuple[np.ndarray, np.ndarray]
-NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
 
 
 def _pca(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
@@ -172,12 +155,7 @@ def estimate_variance(vectors: np.ndarray, halves: int) -> Estimate:
 def faithfulness(
     vectors: np.ndarray, points: np.ndarray, neighbours: int = NEIGHBOURS
 ) -> dict[str, float]:
-    """Measure how well a map keeps neighbourhoods.
-
-    Args:
-        vectors: (n, d) all dimensions.
-        points: (n, 2) the same texts on a map.
-        neighbours: Size of a neighbourhood; at most half of the points.
+    """Measure how well (n, 2) points keep the neighbourhoods of (n, d) vectors.
 
     Returns:
         `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
@@ -191,15 +169,10 @@ def faithfulness(
 
 
 def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Measure the faithfulness of maps, over the seeds of each method.
-
-    Args:
-        maps: Maps by stage, `before` and `after` fine-tuning.
-        vectors: (n, d) vectors that the maps were fitted on, by stage.
+    """Measure the faithfulness of maps, by stage, of (n, d) vectors that they were fitted on.
 
     Returns:
-        Columns `stage`, `method`, `measure`, `estimate`: mean over seeds with their range; n is the
-        number of seeds.
+        Columns `stage`, `method`, `measure`, `estimate`: mean and range over seeds, n of them.
     """
     rows = [
         {"stage": stage, "method": drawn.method} | faithfulness(vectors[stage], drawn.fitted)
@@ -247,15 +220,10 @@ def _check_vectors(vectors: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Direction:
-    """An axis through two means.
+    """An axis through two means, scaled so that they lie at -1 and +1."""
 
-    Attributes:
-        middle: (d,) the point half-way between them.
-        axis: (d,) scaled so that the means lie at -1 and +1.
-    """
-
-    middle: np.ndarray
-    axis: np.ndarray
+    middle: np.ndarray  # (d,) half-way between them
+    axis: np.ndarray  # (d,)
 
     def place(self, vectors: np.ndarray) -> np.ndarray:
         """Return the (n,) positions of (n, d) vectors along the axis."""

@@ -29,14 +29,9 @@ NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 def fit_probe(
     train: np.ndarray, labels: np.ndarray, validation: np.ndarray, validation_labels: np.ndarray
 ) -> Any:
-    """Fit logistic regression on standardised vectors; validation chooses its strength.
+    """Fit logistic regression on standardised (n, d) vectors.
 
-    Args:
-        train: (n, d) vectors.
-        labels: (n,) classes.
-        validation: (m, d) vectors that choose among inverse regularisation strengths; the first
-            of equally good ones is taken.
-        validation_labels: (m,) their classes.
+    Validation chooses among inverse regularisation strengths, the first of equally good ones.
     """
     _check(train, labels)
     probes = [
@@ -54,13 +49,7 @@ def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndar
 
 
 def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Fit a probe; return (t,) truth values: which test rows it gets right.
-
-    Args:
-        vectors: (n, d) vectors.
-        labels: (n,) classes.
-        parts: Rows to train on, to validate on and to test on.
-    """
+    """Fit a probe; tell which (t,) test rows it gets right. Parts: train, validation, test rows."""
     test = parts[2]
     return np.asarray(fit_on_rows(vectors, labels, parts).predict(vectors[test]) == labels[test])
 
@@ -104,11 +93,10 @@ def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int)
 def read_long_texts(
     texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
 ) -> dict[Reading, np.ndarray]:
-    """Read texts beyond the encoder's limit in the three `WAYS`.
+    """Return the (n, d) last-layer vectors, by pooling, of texts read in the three `WAYS`.
 
-    Returns:
-        (n, d) vectors of the last layer by pooling and way. The beginning is the first window of a
-        text; windows over all of it are averaged by their number of tokens.
+    The beginning is the first window of a text beyond the encoder's limit; windows over all of it
+    are averaged by their number of tokens.
     """
     limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
     windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
@@ -131,19 +119,10 @@ def score_readings(
     labels: np.ndarray,
     parts: Sequence[np.ndarray],
 ) -> dict[Reading, np.ndarray]:
-    """Tell which long texts a probe gets right, read in each way.
+    """Tell which of m long texts, by their (m, d) readings, a probe gets right.
 
-    The probe knows short texts only, which all ways read alike, so it favours none of them.
-
-    Args:
-        readings: (m, d) vectors of the long texts by pooling and way.
-        truth: (m,) their classes.
-        short: Vectors of all texts as the study reads them.
-        labels: (n,) classes of all texts.
-        parts: Rows of short texts to train on and to validate on.
-
-    Returns:
-        (m,) truth values for each reading.
+    The probe knows short texts only, which all ways read alike, so it favours none of them; `parts`
+    are the rows of `short` to train and to validate on.
     """
     poolings = dict.fromkeys(pooling for pooling, _ in readings)
     probes = {p: fit_on_rows(short.matrix(-1, p), labels, parts) for p in poolings}
@@ -158,15 +137,11 @@ def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the linear centred kernel alignment of two sets of vectors of the same n texts.
+    """Return the linear centred kernel alignment of (n, d) and (n, e) vectors of the same n texts.
 
     It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019).
     Unrelated sets come close to 0 only if n is much larger than d: normal vectors reach about
     d / (n + d). A set without variance has no alignment: the result is not a number.
-
-    Args:
-        first: (n, d) vectors.
-        second: (n, e) vectors.
     """
     a, b = (v.astype(np.float64) for v in (first, second))
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
@@ -185,12 +160,6 @@ def compare_layers(
     pretrained: Vectors, fine_tuned: Vectors, rows: np.ndarray, resamples: int
 ) -> pd.DataFrame:
     """Compare the vectors of the same texts in every layer and pooling.
-
-    Args:
-        pretrained: Vectors of all texts before fine-tuning.
-        fine_tuned: Vectors of the same texts after it.
-        rows: Texts to compare.
-        resamples: Bootstrap resamples behind the interval of a mean cosine.
 
     Returns:
         Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer` and

@@ -68,8 +68,7 @@ def read_versions(
 
 
 def _batches(lengths: np.ndarray) -> Iterator[list[int]]:
-    """Yield rows in order, so many together that their weights stay small."""
-    start = 0
+    start = 0  # in order, so many together that their weights stay small
     for stop in range(1, len(lengths) + 1):
         following = lengths[start : stop + 1]  # with one text more
         if stop == len(lengths) or len(following) * int(following.max()) ** 2 > CELLS:
@@ -78,11 +77,7 @@ def _batches(lengths: np.ndarray) -> Iterator[list[int]]:
 
 
 def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
-    """Run an encoder so that it returns hidden states and, by layer, (b, heads, w, w) weights.
-
-    Raises:
-        UserError: The encoder returns no such weights.
-    """
+    """Run an encoder so that it returns hidden states and, by layer, (b, heads, w, w) weights."""
     usual = encoder.model.config._attn_implementation
     encoder.model.set_attn_implementation("eager")  # the fused product returns no weights
     try:
@@ -99,10 +94,7 @@ def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
 def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Compute scaled dot-product attention from a BERT layer's own projections, step by step.
 
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) 1 where there is a token.
+    A `BertLayer`, or one like it, reads (b, w, d) states; the (b, w) mask is 1 for tokens.
 
     Returns:
         (b, heads, w, w) weights softmax(QK' / sqrt(size of a head)), and the (b, w, d) values that
@@ -146,8 +138,8 @@ def merge_pieces(weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def rollout(weights: np.ndarray) -> np.ndarray:
     """Follow (layers, heads, w, w) attention through all layers (Abnar and Zuidema, 2020).
 
-    Heads are averaged, and half of every token is itself, which is the residual connection. What is
-    returned is (w, w): how much of each token of the input is in each token of the last layer.
+    Heads are averaged, and half of every token is itself, which is the residual connection. Returns
+    (w, w): how much of each token of the input is in each token of the last layer.
     """
     found = np.eye(weights.shape[-1])
     for layer in 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1]):
@@ -156,11 +148,9 @@ def rollout(weights: np.ndarray) -> np.ndarray:
 
 
 def list_tokens(text: str, encoder: Encoder) -> pd.DataFrame:
-    """List the tokens of a text as the encoder reads it, special tokens included.
+    """List `position`, `token`, `id` and `kind` of a text's tokens as the encoder reads them.
 
-    Returns:
-        Columns `position`, `token`, `id`, `kind` (`special`, `word`, or `piece`: it continues the
-        word before).
+    A `piece` continues the word before; the other kinds are `word` and `special`.
     """
     encoded = encoder.tokenizer(text, truncation=True, return_special_tokens_mask=True)
     ids, words = encoded["input_ids"], pd.Series(encoded.word_ids(), dtype=float)
@@ -179,11 +169,7 @@ def state_shapes(text: str, encoder: Encoder) -> list[tuple[int, ...]]:
 
 
 def count_parameters(encoder: Encoder) -> pd.DataFrame:
-    """Count an encoder's weights by what they are for, told from their names.
-
-    Returns:
-        Columns `part`, `weights`, `share`; largest first.
-    """
+    """Count weights by what they are for, told from their names; largest part first."""
     counts: Counter[str] = Counter()
     for name, weight in encoder.model.named_parameters():
         parts = (part for word, part in _PARTS.items() if word in name.lower())

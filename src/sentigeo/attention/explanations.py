@@ -47,15 +47,12 @@ def decide(texts: list[str], decision: Decision) -> np.ndarray:
 
 
 def explain(texts: list[str], decision: Decision) -> list[pd.DataFrame]:
-    """Rate the words of each text in four ways, for the class that is decided for.
+    """Rate the words and signs of each text in four ways, for the class that is decided for.
 
     `occlusion` is how much its probability falls when a word is left out, `masking` when a mask
-    stands for it; `rollout` is how much of a word attention brings to the first token;
-    `attention x gradient` is what all weights on a word add to the logarithm of the probability.
-
-    Returns:
-        Columns `word` and the four measures, `masking` only if the encoder has a mask; one row per
-        word or sign that it reads.
+    stands for it (if the encoder has one); `rollout` is how much of a word attention brings to the
+    first token; `attention x gradient` is what all weights on a word add to the logarithm of the
+    probability.
     """
     rated, places = zip(*(_follow_attention(text, decision) for text in texts), strict=True)
     stand_ins = {"occlusion": "", "masking": decision.encoder.tokenizer.mask_token}
@@ -75,14 +72,12 @@ def explain(texts: list[str], decision: Decision) -> list[pd.DataFrame]:
 
 
 def _follow_attention(text: str, decision: Decision) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return columns `word`, `rollout`, `attention x gradient`, and where the words stand."""
     batch, places = tokenize([text], decision.encoder)
     found = run_with_attention(decision.encoder, batch)
     scores = decision.log_probabilities(found.last_hidden_state[:, 0])[0]
     gradients = torch.autograd.grad(scores.max(), found.attentions)
-    pulls = sum(
-        (w * g).sum(dim=(0, 1, 2)) for w, g in zip(found.attentions, gradients, strict=True)
-    )
+    both = zip(found.attentions, gradients, strict=True)
+    pulls = sum((weights * gradient).sum(dim=(0, 1, 2)) for weights, gradient in both)
     grouped = group_words(text, places[0])
     plain = np.flatnonzero(~grouped.special)
     mixed = merge_pieces(rollout(torch.cat(found.attentions).detach().numpy()), grouped.groups)
@@ -97,8 +92,7 @@ def _follow_attention(text: str, decision: Decision) -> tuple[pd.DataFrame, np.n
 def rank_agreement(explained: list[pd.DataFrame], measure: str) -> np.ndarray:
     """Return the (n,) rank correlations, over words, of a measure's size with that of `occlusion`.
 
-    It is 0 for texts of fewer than three words and where all values are equal: no order, no
-    agreement.
+    It is 0 for fewer than three words and where all values are equal: no order, no agreement.
     """
     found = []
     for frame in explained:
