@@ -25,9 +25,7 @@ def fit_majority(train: pd.DataFrame) -> DummyClassifier:
     return DummyClassifier(strategy="most_frequent").fit(train["text"], train["label"])
 
 
-def fit_tfidf(
-    train: pd.DataFrame, validation: pd.DataFrame, strengths: tuple[float, ...] = STRENGTHS
-) -> Pipeline:
+def fit_tfidf(train: pd.DataFrame, validation: pd.DataFrame) -> Pipeline:
     """Fit TF-IDF of one and two words with logistic regression.
 
     Texts that share no words, as where these are not written apart, are taken letter by letter.
@@ -36,7 +34,7 @@ def fit_tfidf(
     vectorizer = _vectorizer(train["text"])
     known = vectorizer.fit_transform(train["text"])
     new = vectorizer.transform(validation["text"])
-    models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
+    models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in STRENGTHS]
     best = int(np.argmax([model.score(new, validation["label"]) for model in models]))
     return make_pipeline(vectorizer, models[best])
 
@@ -44,10 +42,7 @@ def fit_tfidf(
 def topic_vectors(
     train: Sequence[str], test: Sequence[str], size: int = TOPICS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (n, size) and (t, size) vectors of latent semantic analysis, of length 1.
-
-    TF-IDF in few dimensions, learned from `train`: what one would cluster without an encoder.
-    """
+    """Return (n, size) and (t, size) vectors of latent semantic analysis, learned from `train`."""
     vectorizer = _vectorizer(pd.Series(train))
     known = vectorizer.fit_transform(train)
     svd = TruncatedSVD(min(size, known.shape[1] - 1), random_state=0)  # few words, few dimensions
@@ -60,8 +55,7 @@ def score_over_draws(
 ) -> np.ndarray:
     """Return the (seeds,) accuracies on `test` of TF-IDF trained on other draws of the same size.
 
-    The study's draw is one of many: how much does a result depend on it? Reviews, which hold the
-    whole test pool, are drawn unless they are in `test`; the strength is the study's.
+    The study's draw is one of many: how much does a result depend on it?
     """
     candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
     size = round(profile.draw_per_label * (1 - profile.validation_share))

@@ -25,17 +25,11 @@ NOISE = -1  # the cluster of what is in none
 
 @dataclass(frozen=True)
 class Clusters:
-    """K-Means clusters, numbered from the largest to the smallest.
+    """K-Means clusters, numbered from the largest to the smallest."""
 
-    Attributes:
-        centroids: (k, d) their means.
-        members: (n,) cluster of each vector they were found in.
-        inertia: Sum of the squared distances of these vectors from their centroid.
-    """
-
-    centroids: np.ndarray
-    members: np.ndarray
-    inertia: float
+    centroids: np.ndarray  # (k, d) their means
+    members: np.ndarray  # (n,) cluster of each vector they were found in
+    inertia: float  # sum of the squared distances of these vectors from their centroid
 
     def distances(self, vectors: np.ndarray) -> np.ndarray:
         """Return the (m, k) distances of (m, d) vectors from the centroids."""
@@ -48,21 +42,13 @@ class Clusters:
 
 @dataclass(frozen=True)
 class NamedClusters:
-    """Clusters of training texts, named after classes, and the test texts that fall into them.
-
-    Attributes:
-        clusters: The clusters.
-        matching: Class of each cluster; -1 for a cluster that no class is left for.
-        names: What to call each cluster, by number.
-        members: (t,) cluster of each test text.
-        answers: (t,) class of that cluster.
-    """
+    """Clusters of training texts, named after classes, and the test texts that fall into them."""
 
     clusters: Clusters
-    matching: dict[int, int]
-    names: list[str]
-    members: np.ndarray
-    answers: np.ndarray
+    matching: dict[int, int]  # class of each cluster; -1 for one that no class is left for
+    names: list[str]  # of the clusters, by number
+    members: np.ndarray  # (t,) cluster of each test text
+    answers: np.ndarray  # (t,) class of that cluster
 
     @property
     def by_class(self) -> list[int]:
@@ -126,10 +112,7 @@ def compare_starts(vectors: np.ndarray, k: int, seeds: Sequence[int]) -> np.ndar
 
 
 def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict[int, np.ndarray]:
-    """Return the rows nearest to the centroid of each cluster, nearest first, `count` at most.
-
-    `distances` are (n, k), from the centroids; `members` is the (n,) cluster of each row.
-    """
+    """Return the rows nearest to each centroid, nearest first, given their (n, k) distances."""
     found = {}
     for cluster in range(distances.shape[1]):
         rows = np.flatnonzero(members == cluster)

@@ -62,10 +62,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def split_terms(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, and pairs of them.
-
-    Two words are a pair if neither a stop word nor a mark stands between them.
-    """
+    """Return a text's words but stop words, and pairs of them with nothing in between."""
     terms = []
     for phrase in _BREAK.split(text):
         words = [None if is_stop_word(word) else word for word in split_words(phrase)]
@@ -139,10 +136,7 @@ def keep_best(scores: np.ndarray) -> np.ndarray:
 
 
 def lead_over_others(scores: np.ndarray) -> np.ndarray:
-    """Return by how much a term's score in a cluster surpasses its best score in any other.
-
-    Of two clusters at most one is in the lead, so words that are frequent in both drop out.
-    """
+    """Return by how much a term's score in a cluster surpasses its best score in any other."""
     if len(scores) < 2:
         return scores
     ranked = np.sort(scores, axis=0)
@@ -150,11 +144,7 @@ def lead_over_others(scores: np.ndarray) -> np.ndarray:
 
 
 def top_terms(scores: np.ndarray, names: Sequence[str], count: int) -> pd.DataFrame:
-    """List the terms with the highest positive scores of each cluster.
-
-    Returns:
-        Columns `cluster`, `term`, `score`, best first; equal scores in the order of the names.
-    """
+    """List the highest positive scores of each cluster, best first, equal ones by name."""
     rows = [
         (cluster, names[place], float(row[place]))
         for cluster, row in enumerate(scores)
@@ -183,15 +173,10 @@ def shared_terms(top: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class Polarity:
-    """How strongly t terms are associated with each class.
-
-    Attributes:
-        log_odds_ratios: (classes, t) log-odds of using a term in texts of a class, minus those in
-            all other texts.
-    """
+    """How strongly t terms are associated with each class."""
 
     names: list[str]
-    log_odds_ratios: np.ndarray
+    log_odds_ratios: np.ndarray  # (classes, t) of using a term in texts of a class, to all others
 
     def of(self, terms: Sequence[str], classes: np.ndarray) -> np.ndarray:
         """Return the (m,) log-odds ratio of each of m terms for a class each."""
@@ -209,22 +194,17 @@ def measure_polarity(
     used = found.texts_by_cluster(labels, classes)  # (classes, t)
     sizes = np.bincount(labels, minlength=classes)[:, None]
     others, other_sizes = used.sum(axis=0) - used, sizes.sum() - sizes
-    inside, outside = (
-        np.log((count + SMOOTHING) / (size - count + SMOOTHING))
-        for count, size in ((used, sizes), (others, other_sizes))
-    )
+    both = ((used, sizes), (others, other_sizes))
+    inside, outside = (np.log((n + SMOOTHING) / (of - n + SMOOTHING)) for n, of in both)
     return Polarity(found.names, inside - outside)
 
 
 def permute_polarity(
     polarity: Polarity, keywords: pd.DataFrame, permutations: int
 ) -> tuple[float, np.ndarray]:
-    """Test whether keywords are associated with the classes of their clusters, by shuffling them.
+    """Test whether each `term` is associated with its cluster's class, `label`, by shuffling them.
 
-    Keywords have columns `term` and `label`, the class of its cluster.
-
-    Returns:
-        The two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
+    Returns the two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
     """
     terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
     found = polarity.of(terms, classes).mean()

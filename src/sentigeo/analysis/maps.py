@@ -1,7 +1,6 @@
 """Maps: vectors drawn in two dimensions, and how far a map can be trusted.
 
-A map is fitted on some vectors only; others are placed into it afterwards, so that what is read off
-the map about them was not drawn with their help.
+A map is fitted on some vectors; what is read off about others, placed afterwards, is not its own.
 """
 
 import warnings
@@ -32,17 +31,12 @@ Wanted = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Map:
-    """Points in the plane, drawn by `pca`, `tsne` or `umap`.
-
-    Attributes:
-        fitted: (n, 2) the vectors that the map was fitted on.
-        placed: (m, 2) other vectors, placed into the finished map.
-    """
+    """Points in the plane, drawn by `pca`, `tsne` or `umap`."""
 
     method: str
     seed: int
-    fitted: np.ndarray
-    placed: np.ndarray
+    fitted: np.ndarray  # (n, 2) the vectors that the map was fitted on
+    placed: np.ndarray  # (m, 2) other vectors, placed into the finished map
 
 
 def draw_maps(
@@ -69,11 +63,9 @@ def load_maps(
     store: Store, fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> list[Map]:
     """Return maps from the store; draw those of these vectors that are not there yet."""
-    base = {
-        "vectors": [hash_array(fitted), hash_array(placed)],
-        "code": hash_code(__name__),
-        "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
-    }
+    versions = package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy")
+    vectors = [hash_array(fitted), hash_array(placed)]
+    base = {"vectors": vectors, "code": hash_code(__name__), "versions": versions}
     own = {"tsne": {"perplexity": perplexity}}
     keys = {(m, seed): base | {"method": m, "seed": seed} | own.get(m, {}) for m, seed in wanted}
     missing = [one for one in wanted if not store.find("maps", keys[one])]
@@ -122,9 +114,7 @@ def _umap(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) 
     # Exact distances: the approximate search compiles for minutes before it begins.
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
     points = umap.fit_transform(pairwise_distances(fitted))
-    if not len(placed):
-        return points, NO_POINTS
-    return points, umap.transform(pairwise_distances(placed, fitted))
+    return points, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NO_POINTS
 
 
 def some_rows(count: int, most: int) -> np.ndarray:
@@ -157,23 +147,16 @@ def faithfulness(
 ) -> dict[str, float]:
     """Measure how well (n, 2) points keep the neighbourhoods of (n, d) vectors.
 
-    Returns:
-        `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
-        point's nearest neighbours in all dimensions that are its nearest on the map too.
+    `trustworthiness` is 1 if no point has a false neighbour on the map; `overlap` is the share of a
+    point's nearest neighbours in all dimensions that are its nearest on the map too.
     """
     neighbours = min(neighbours, (len(vectors) - 1) // 2)
-    return {
-        "trustworthiness": float(trustworthiness(vectors, points, n_neighbors=neighbours)),
-        "overlap": neighbour_overlap(vectors, points, neighbours),
-    }
+    trust = float(trustworthiness(vectors, points, n_neighbors=neighbours))
+    return {"trustworthiness": trust, "overlap": neighbour_overlap(vectors, points, neighbours)}
 
 
 def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Measure the faithfulness of maps, by stage, of (n, d) vectors that they were fitted on.
-
-    Returns:
-        Columns `stage`, `method`, `measure`, `estimate`: mean and range over seeds, n of them.
-    """
+    """Measure the faithfulness of maps, by stage, to (n, d) vectors: mean and range over seeds."""
     rows = [
         {"stage": stage, "method": drawn.method} | faithfulness(vectors[stage], drawn.fitted)
         for stage, several in maps.items()
@@ -187,11 +170,7 @@ def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> 
 
 
 def compare_seeds(maps: dict[str, list[Map]], method: str) -> pd.DataFrame:
-    """Compare the neighbourhoods of maps of other seeds with those of the first seed's.
-
-    Returns:
-        Columns `vectors` (stage), `seeds`, and `least shared`, `most shared` (share of neighbours).
-    """
+    """Compare the neighbourhoods of maps of other seeds with the first seed's, by stage."""
     rows = []
     for stage, several in maps.items():
         points = [drawn.fitted for drawn in several if drawn.method == method]

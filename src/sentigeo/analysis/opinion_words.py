@@ -1,8 +1,4 @@
-"""Opinion words: what they say about a review's label, and sentences that negate them.
-
-Opinion words are terms whose log-odds in the training reviews of a class stand out. A review's tag
-compares its opinion words with its label; thresholds come from the training reviews as well.
-"""
+"""Opinion words, whose log-odds in training reviews of a class stand out, and their negation."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -40,18 +36,12 @@ _END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
 
 @dataclass(frozen=True)
 class OpinionWords:
-    """What is known about opinion words from training reviews.
-
-    Attributes:
-        classes: (v,) class that each of v terms, in alphabetical order, speaks for.
-        few: Opinion words per word up to which a review has few of them.
-        many: Words of contrast per word above which a review has many.
-    """
+    """What is known about v opinion words, in alphabetical order, from training reviews."""
 
     terms: list[str]
-    classes: np.ndarray
-    few: float
-    many: float
+    classes: np.ndarray  # (v,) class that each speaks for
+    few: float  # opinion words per word up to which a review has few of them
+    many: float  # words of contrast per word above which a review has many
 
     @property
     def single(self) -> set[str]:
@@ -82,11 +72,10 @@ def learn_opinion_words(texts: Sequence[str], labels: np.ndarray, classes: int) 
 
 
 def tag_texts(opinions: OpinionWords, texts: Sequence[str], labels: np.ndarray) -> pd.DataFrame:
-    """Tag n texts by their opinion words and their (n,) true classes.
+    """Tag n texts by their opinion words and their (n,) true classes, with one of `TAGS`.
 
-    Returns:
-        Columns `own` and `other` (uses of opinion words of the text's class, and of the other class
-        that it has most of), `turns` (words of contrast), `words` and `tag` (one of `TAGS`).
+    `own` and `other` are uses of opinion words of the text's class, and of the other class that it
+    has most of; `turns` are words of contrast.
     """
     classes = 1 + max(labels.max(initial=0), opinions.classes.max(initial=0))
     by_class = opinions.count(texts, classes)
@@ -137,11 +126,9 @@ def split_sentences(text: str) -> list[str]:
 
 
 def find_negated(words: Sequence[str], opinions: Collection[str]) -> tuple[int, int] | None:
-    """Find a negation or word of contrast, and the opinion word in its scope.
+    """Return the places of a negation or word of contrast and of the opinion word in its scope.
 
-    Returns:
-        Places of the last negation or word of contrast with an opinion word at most `REACH` words
-        after it, and of the first such opinion word; nothing if there is none.
+    It is the last one with an opinion word at most `REACH` words after it, and the first of these.
     """
     for source in reversed(range(len(words))):
         if is_negation(words[source]):

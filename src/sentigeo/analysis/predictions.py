@@ -57,12 +57,8 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
 
 
 def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.DataFrame:
-    """Compare confidence (mean in a bin) with accuracy (`estimate`) in bins of equal width.
-
-    The bins lie between the confidence of a guess, 1 / classes, and 1; chances are (n, classes).
-    """
-    confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    codes = _bin(confidence, chances.shape[1], bins)
+    """Compare mean confidence with accuracy in bins of equal width, given (n, classes) chances."""
+    codes, confidence, right = _bin(chances, labels, bins)
     members = [codes == code for code in np.unique(codes)]
     found = {confidence[inside].mean(): share(right[inside]) for inside in members}
     return list_estimates(found, "confidence")
@@ -75,10 +71,8 @@ def calibration_error(
 
     The interval resamples cases. Gaps are absolute, so noise makes it larger in a small sample.
     """
-    confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    codes = _bin(confidence, chances.shape[1], bins)
-    gaps = confidence - right
-    rng = np.random.default_rng(0)
+    codes, confidence, right = _bin(chances, labels, bins)
+    gaps, rng = confidence - right, np.random.default_rng(0)
 
     def error(rows: np.ndarray) -> float:
         sums = np.bincount(codes[rows], weights=gaps[rows], minlength=bins)
@@ -90,6 +84,8 @@ def calibration_error(
     return Estimate(value, min(float(low), value), max(float(high), value), len(gaps))
 
 
-def _bin(confidence: np.ndarray, classes: int, bins: int) -> np.ndarray:
-    edges = np.linspace(1 / classes, 1, bins + 1)
-    return np.asarray(np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1))
+def _bin(chances: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.ndarray, ...]:
+    """Return the (n,) bin of each case, its confidence, and whether it is right."""
+    confidence, edges = chances.max(axis=1), np.linspace(1 / chances.shape[1], 1, bins + 1)
+    codes = np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1)
+    return codes, confidence, chances.argmax(axis=1) == labels

@@ -22,7 +22,8 @@ from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_
 STRENGTHS = (0.001, 0.01, 0.1)
 # Ways to read a long text, and their names in metrics.
 WAYS = {"beginning": "beginning", "first and last": "head_and_tail", "windows": "windows"}
-Reading = tuple[Pooling, str]
+Readings = dict[tuple[Pooling, str], np.ndarray]  # by pooling and way
+Parts = Sequence[np.ndarray]  # rows to train on, to validate on and to test on
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 
@@ -34,47 +35,37 @@ def fit_probe(
     Validation chooses among inverse regularisation strengths, the first of equally good ones.
     """
     _check(train, labels)
-    probes = [
-        make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=1000))
-        for strength in STRENGTHS
-    ]
+    models = [LogisticRegression(C=strength, max_iter=1000) for strength in STRENGTHS]
+    probes = [make_pipeline(StandardScaler(), model) for model in models]
     scores = [probe.fit(train, labels).score(validation, validation_labels) for probe in probes]
     return probes[int(np.argmax(scores))]
 
 
-def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> Any:
+def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> Any:
     """Fit a probe on the rows of the first part; those of the second choose its strength."""
     train, validation = parts[:2]
     return fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
 
 
-def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Fit a probe; tell which (t,) test rows it gets right. Parts: train, validation, test rows."""
+def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> np.ndarray:
+    """Fit a probe; tell which (t,) test rows it gets right."""
     test = parts[2]
     return np.asarray(fit_on_rows(vectors, labels, parts).predict(vectors[test]) == labels[test])
 
 
-def probe_kinds(
-    vectors: Vectors, labels: np.ndarray, parts: Sequence[np.ndarray]
-) -> dict[Kind, np.ndarray]:
+def probe_kinds(vectors: Vectors, labels: np.ndarray, parts: Parts) -> dict[Kind, np.ndarray]:
     """Fit a probe on every layer and pooling that was extracted; return the hits of each."""
-    return {
-        kind: probe_hits(vectors.matrix(*kind), labels, parts)
-        for kind in track(vectors.kinds, "probing")
-    }
-
-
-def fit_svm(train: np.ndarray, labels: np.ndarray) -> Any:
-    """Fit a support vector machine with a radial kernel on standardised vectors."""
-    _check(train, labels)
-    return make_pipeline(StandardScaler(), SVC()).fit(train, labels)
+    kinds = track(vectors.kinds, "probing")
+    return {kind: probe_hits(vectors.matrix(*kind), labels, parts) for kind in kinds}
 
 
 def svm_hits(
     train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray
 ) -> np.ndarray:
-    """Fit a support vector machine; return (t,) truth values: which test rows it gets right."""
-    return np.asarray(fit_svm(train, labels).predict(test) == truth)
+    """Fit an SVM, radial kernel, on standardised vectors; tell which test rows it gets right."""
+    _check(train, labels)
+    machine = make_pipeline(StandardScaler(), SVC()).fit(train, labels)
+    return np.asarray(machine.predict(test) == truth)
 
 
 def _check(vectors: np.ndarray, labels: np.ndarray) -> None:
@@ -92,7 +83,7 @@ def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int)
 
 def read_long_texts(
     texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
-) -> dict[Reading, np.ndarray]:
+) -> Readings:
     """Return the (n, d) last-layer vectors, by pooling, of texts read in the three `WAYS`.
 
     The beginning is the first window of a text beyond the encoder's limit; windows over all of it
@@ -103,7 +94,7 @@ def read_long_texts(
     ends = encode_texts(texts, encoder.tokenizer, limit, "first+last")
     in_windows, of_ends = (extract(t, encoder, store, kinds)[0] for t in (windows, ends))
     first = np.flatnonzero(np.diff(owners, prepend=-1))
-    found: dict[Reading, np.ndarray] = {}
+    found: Readings = {}
     for pooling in poolings:
         vectors = in_windows.matrix(-1, pooling)
         found[pooling, "beginning"] = vectors[first]
@@ -113,12 +104,8 @@ def read_long_texts(
 
 
 def score_readings(
-    readings: dict[Reading, np.ndarray],
-    truth: np.ndarray,
-    short: Vectors,
-    labels: np.ndarray,
-    parts: Sequence[np.ndarray],
-) -> dict[Reading, np.ndarray]:
+    readings: Readings, truth: np.ndarray, short: Vectors, labels: np.ndarray, parts: Parts
+) -> Readings:
     """Tell which of m long texts, by their (m, d) readings, a probe gets right.
 
     The probe knows short texts only, which all ways read alike, so it favours none of them; `parts`
@@ -159,11 +146,9 @@ def shuffled_cka(first: np.ndarray, second: np.ndarray) -> float:
 def compare_layers(
     pretrained: Vectors, fine_tuned: Vectors, rows: np.ndarray, resamples: int
 ) -> pd.DataFrame:
-    """Compare the vectors of the same texts in every layer and pooling.
+    """Compare the vectors of the same texts in every `layer` and pooling (`name`).
 
-    Returns:
-        Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer` and
-        `estimate`. Where all vectors are equal there is no alignment.
+    The `group` is `linear alignment` (none where all vectors are equal) or `mean cosine`.
     """
     found: dict[tuple[str, str, int], Estimate] = {}
     for layer, pooling in pretrained.kinds:

@@ -76,11 +76,9 @@ def nearest_has_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:
 
 
 def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
-    """Measure how far the senses of each word lie apart in (layers + 1, n, d) vectors.
+    """Measure how far senses lie apart in (layers + 1, n, d) vectors, for each sentence and layer.
 
-    Returns:
-        Columns `word`, `layer`, `row`, `hit` (the nearest other use has the same sense) and
-        `silhouette`; one row per sentence (columns `word`, `sense`) and layer.
+    A `hit`: the nearest other use of the word has the same sense.
     """
     parts = []
     for word, rows in table.groupby("word", sort=False).indices.items():
@@ -98,7 +96,7 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 def shared_word_hits(table: pd.DataFrame) -> np.ndarray:
     """Tell which of n sentences' nearest other one has the same sense, by TF-IDF of other words.
 
-    Sentences (columns `word`, `sense`, `text`) that share words with none count as wrong.
+    Sentences that share words with none count as wrong.
     """
     hits = np.zeros(len(table), bool)
     for word, rows in table.groupby("word", sort=False).indices.items():
@@ -127,11 +125,7 @@ def compare_controls(
 
 
 def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
-    """Estimate mean cosines of a word with itself and with other words, over sentences.
-
-    Returns:
-        Columns `layer`, `name` (`same sense`, `other sense`, `other word`) and `estimate`.
-    """
+    """Estimate mean cosines of a word with itself and with other words, over sentences."""
     word, sense = table["word"].to_numpy(), table["sense"].to_numpy()
     same_word = word[:, None] == word
     same_sense = same_word & (sense[:, None] == sense)

@@ -92,13 +92,10 @@ def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
 
 
 def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute scaled dot-product attention from a BERT layer's own projections, step by step.
+    """Compute scaled dot-product attention from a `BertLayer`'s own projections, step by step.
 
-    A `BertLayer`, or one like it, reads (b, w, d) states; the (b, w) mask is 1 for tokens.
-
-    Returns:
-        (b, heads, w, w) weights softmax(QK' / sqrt(size of a head)), and the (b, w, d) values that
-        they mix, heads side by side.
+    From (b, w, d) states and a (b, w) mask to (b, heads, w, w) weights softmax(QK' / sqrt(size of a
+    head)), and the (b, w, d) values that they mix, heads side by side.
     """
     module = layer.attention.self
     query, key, value = (
@@ -148,10 +145,7 @@ def rollout(weights: np.ndarray) -> np.ndarray:
 
 
 def list_tokens(text: str, encoder: Encoder) -> pd.DataFrame:
-    """List `position`, `token`, `id` and `kind` of a text's tokens as the encoder reads them.
-
-    A `piece` continues the word before; the other kinds are `word` and `special`.
-    """
+    """List a text's tokens as the encoder reads them; a `piece` continues the word before."""
     encoded = encoder.tokenizer(text, truncation=True, return_special_tokens_mask=True)
     ids, words = encoded["input_ids"], pd.Series(encoded.word_ids(), dtype=float)
     special = np.array(encoded["special_tokens_mask"]) > 0

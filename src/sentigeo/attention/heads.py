@@ -57,20 +57,14 @@ class LookupTest:
 
 @dataclass(frozen=True)
 class HeadStudy:
-    """What the heads of an encoder do in n texts.
+    """What the heads of an encoder do in n texts."""
 
-    Attributes:
-        shares: (n, layers, heads, kinds) attention that words give each kind of target.
-        entropy: (n, layers, heads) of words' attention: 0 for one target, 1 if even.
-        lookups: `as far apart`: from a negation or a word of contrast to the opinion word after it,
-            beside other words as far apart; `first token`: from there to an opinion word.
-        starts: The former, beside those from other words as far before an opinion word.
-    """
-
-    shares: np.ndarray
-    entropy: np.ndarray
+    shares: np.ndarray  # (n, layers, heads, kinds) attention that words give each kind of target
+    entropy: np.ndarray  # (n, layers, heads) of words' attention: 0 for one target, 1 if even
+    # `as far apart`: from a negation or a word of contrast to the opinion word after it, beside
+    # other words as far apart in the same text; `first token`: from there to an opinion word.
     lookups: dict[str, Lookups]
-    starts: StratifiedLookups
+    starts: StratifiedLookups  # the former, beside those from other words as far before
 
     @property
     def negated(self) -> int:
@@ -87,10 +81,7 @@ class HeadStudy:
 
 
 def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str]) -> HeadStudy:
-    """Measure what every head does in n texts; one batch's attention at a time is in memory.
-
-    Opinion words, in lower case, speak for a class.
-    """
+    """Measure what every head does in n texts; opinion words, in lower case, speak for a class."""
     reading, rng = read_attention(texts, encoder), np.random.default_rng(0)
     pairs: dict[str, list[Pair]] = {"as far apart": [], "first token": []}
     shares, entropies, starts = [], [], []
