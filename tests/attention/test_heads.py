@@ -117,14 +117,14 @@ def test_a_study_of_real_sentences(tiny_bert, tiny_distilbert):
     found = study_heads(texts, encoder, {"good", "bad"})
     assert found.shares.shape == (3, 2, 4, len(TARGETS))
     assert found.entropy.shape == (3, 2, 4)
-    assert found.negated == found.starts.marked.sum() == 2
+    assert len(found.lookups["as far apart"].observed) == found.starts.marked.sum() == 2
     assert len(found.lookups["first token"].others) == 3
     assert list(found.compare(20)) == ["as far apart", "other starting words", "first token"]
     assert measure_divergence(texts, encoder, encoder).max() == pytest.approx(0, abs=1e-6)
     other = load_encoder(str(tiny_distilbert))
     assert measure_divergence(texts, encoder, other).min() > 0
     none = study_heads(texts, encoder, {"elephant"})
-    assert none.negated == 0
+    assert len(none.lookups["as far apart"].observed) == 0
     assert none.starts.weights.shape == (0, 2, 4)
     assert all((test.p_values == 1).all() for test in none.compare(20).values())
 

@@ -148,10 +148,7 @@ def find_other_clusters(vectors: np.ndarray, k: int) -> dict[str, np.ndarray]:
 
 
 def compare_algorithms(vectors: np.ndarray, labels: np.ndarray, k: int) -> pd.DataFrame:
-    """Compare the clusters of K-Means and other algorithms with the labels of the same texts.
-
-    `estimate` is the share of texts in the cluster that is named after their label.
-    """
+    """Compare clusters of several algorithms with labels; `estimate` is the share that agrees."""
     found = {"K-Means": find_clusters(vectors, k).members} | find_other_clusters(vectors, k)
     rows = []
     for name, groups in found.items():

@@ -53,16 +53,12 @@ class NamedClusters:
     @property
     def by_class(self) -> list[int]:
         """The clusters in the order of their classes; those without a class come last."""
-        return sorted(
-            self.matching, key=lambda c: (self.matching[c] == NO_CLASS, self.matching[c], c)
-        )
+        classes = self.matching
+        return sorted(classes, key=lambda c: (classes[c] == NO_CLASS, classes[c], c))
 
 
 def cluster_corpus(found: CorpusVectors, k: int, store: Store) -> dict[str, NamedClusters]:
-    """Cluster the last layer's [CLS] vectors of the training texts, before and after fine-tuning.
-
-    With k = 0 there are as many clusters as classes. They are stored once for all chapters.
-    """
+    """Cluster the training texts' last [CLS] vectors of each stage; k = 0 is one for each class."""
     corpus = found.corpus
     train, test, labels = corpus.rows("train"), corpus.rows("test"), corpus.labels_of("train")
     named = {}

@@ -1,7 +1,4 @@
-"""Maps: vectors drawn in two dimensions, and how far a map can be trusted.
-
-A map is fitted on some vectors; what is read off about others, placed afterwards, is not its own.
-"""
+"""Maps: vectors drawn in two dimensions, others placed into them, and how far to trust them."""
 
 import warnings
 from collections.abc import Iterator, Sequence

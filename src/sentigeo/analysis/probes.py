@@ -30,10 +30,7 @@ NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 def fit_probe(
     train: np.ndarray, labels: np.ndarray, validation: np.ndarray, validation_labels: np.ndarray
 ) -> Any:
-    """Fit logistic regression on standardised (n, d) vectors.
-
-    Validation chooses among inverse regularisation strengths, the first of equally good ones.
-    """
+    """Fit logistic regression on standardised (n, d) vectors; validation chooses its strength."""
     _check(train, labels)
     models = [LogisticRegression(C=strength, max_iter=1000) for strength in STRENGTHS]
     probes = [make_pipeline(StandardScaler(), model) for model in models]

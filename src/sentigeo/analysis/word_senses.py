@@ -76,10 +76,7 @@ def nearest_has_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:
 
 
 def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
-    """Measure how far senses lie apart in (layers + 1, n, d) vectors, for each sentence and layer.
-
-    A `hit`: the nearest other use of the word has the same sense.
-    """
+    """Measure how far senses lie apart in (layers + 1, n, d) vectors, by sentence and layer."""
     parts = []
     for word, rows in table.groupby("word", sort=False).indices.items():
         senses = table["sense"].to_numpy()[rows]
@@ -94,15 +91,12 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared_word_hits(table: pd.DataFrame) -> np.ndarray:
-    """Tell which of n sentences' nearest other one has the same sense, by TF-IDF of other words.
-
-    Sentences that share words with none count as wrong.
-    """
+    """Tell which sentences' nearest other one, by TF-IDF of other words, has the same sense."""
     hits = np.zeros(len(table), bool)
     for word, rows in table.groupby("word", sort=False).indices.items():
         counter = TfidfVectorizer(stop_words=[str(word)])
         context = counter.fit_transform(table["text"].to_numpy()[rows]).toarray()
-        shares = (context @ context.T > 0).sum(axis=1) > 1
+        shares = (context @ context.T > 0).sum(axis=1) > 1  # no words with any other is no hit
         hits[rows] = shares & nearest_has_sense(context, table["sense"].to_numpy()[rows])
     return hits
 

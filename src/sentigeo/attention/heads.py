@@ -45,14 +45,10 @@ class StratifiedLookups:
 
 @dataclass(frozen=True)
 class LookupTest:
-    """The (layers, heads) mean differences of attention, none without texts, and their p-values.
+    """What became of a comparison for every head; p-values are corrected for all of them."""
 
-    These are corrected for all heads (Westfall and Young, 1993): a head has to beat the largest
-    standardised difference of any head when words are exchanged.
-    """
-
-    gain: np.ndarray
-    p_values: np.ndarray
+    gain: np.ndarray  # (layers, heads) mean difference of attention; none without texts to compare
+    p_values: np.ndarray  # (layers, heads), see `_correct`
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,6 @@ class HeadStudy:
     # other words as far apart in the same text; `first token`: from there to an opinion word.
     lookups: dict[str, Lookups]
     starts: StratifiedLookups  # the former, beside those from other words as far before
-
-    @property
-    def negated(self) -> int:
-        """Texts in which a negation or a word of contrast can be compared with other words."""
-        return len(self.lookups["as far apart"].observed)
 
     def compare(self, shuffles: int) -> dict[str, LookupTest]:
         """Compare lookups with what could stand in their place, by permutation."""
@@ -109,19 +100,14 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
 
 def target_shares(attention: Attention) -> np.ndarray:
     """Return the (layers, heads, kinds) shares of attention that words give each of `TARGETS`."""
-    weights = attention.weights[:, :, ~attention.special]
-    rows = target_kinds(attention)[~attention.special]
+    special, places = attention.special, np.arange(len(attention.words))
+    offset = places - places[:, None]  # of every column as seen from every row
+    rules = [special & (places == 0), special, offset == 0, offset == -1, offset == 1,
+             attention.signs]  # fmt: skip
+    rows = np.select(rules, np.arange(len(rules)), len(rules))[~special]
+    weights = attention.weights[:, :, ~special]
     found = [(weights * (rows == kind)).sum(axis=-1).mean(axis=-1) for kind in range(len(TARGETS))]
     return np.stack(found, axis=-1)
-
-
-def target_kinds(attention: Attention) -> np.ndarray:
-    """Return the (v, v) kind of every column as seen from every row, as a place in `TARGETS`."""
-    places = np.arange(len(attention.words))
-    offset = places - places[:, None]
-    rules = [attention.special & (places == 0), attention.special, offset == 0, offset == -1,
-             offset == 1, attention.signs]  # fmt: skip
-    return np.select(rules, np.arange(len(rules)), len(rules))
 
 
 def entropy(attention: Attention) -> np.ndarray:
@@ -208,10 +194,10 @@ def compare_targets(lookups: Lookups, shuffles: int) -> LookupTest:
 
     In every text the word is drawn at random from itself and the others, as if it did not matter.
     """
+    shape = lookups.observed.shape[1:]
     if not len(lookups.observed):
-        return _nothing(lookups.observed.shape[1:])
-    rng = np.random.default_rng(0)
-    drawn = np.zeros((shuffles, *lookups.observed.shape[1:]))
+        return LookupTest(np.full(shape, np.nan), np.ones(shape))
+    rng, drawn = np.random.default_rng(0), np.zeros((shuffles, *shape))
     for observed, others in zip(lookups.observed, lookups.others, strict=True):
         every = np.concatenate([observed[..., None], others], axis=-1)
         drawn += np.moveaxis(every[:, :, rng.integers(every.shape[-1], size=shuffles)], -1, 0)
@@ -227,7 +213,8 @@ def compare_starts(lookups: StratifiedLookups, shuffles: int) -> LookupTest:
     strata = [np.flatnonzero(lookups.distances == d) for d in np.unique(lookups.distances)]
     strata = [rows for rows in strata if 0 < lookups.marked[rows].mean() < 1]
     if not strata:
-        return _nothing(lookups.weights.shape[1:])
+        shape = lookups.weights.shape[1:]
+        return LookupTest(np.full(shape, np.nan), np.ones(shape))
     rng, marks = np.random.default_rng(0), [lookups.marked[rows] for rows in strata]
     weights = [lookups.weights[rows] for rows in strata]
     gain = _difference(weights, marks)
@@ -243,11 +230,8 @@ def _difference(weights: list[np.ndarray], marks: list[np.ndarray]) -> np.ndarra
 
 
 def _correct(found: np.ndarray, shuffled: np.ndarray) -> np.ndarray:
+    # Westfall and Young (1993): a head has to beat the largest standardised one of any head.
     mean, deviation = shuffled.mean(axis=0), np.maximum(shuffled.std(axis=0), 1e-12)
     largest = ((shuffled - mean) / deviation).max(axis=(1, 2))
     reached = (found - mean) / deviation
     return np.asarray((1 + (largest[:, None, None] >= reached).sum(axis=0)) / (1 + len(shuffled)))
-
-
-def _nothing(shape: tuple[int, ...]) -> LookupTest:
-    return LookupTest(np.full(shape, np.nan), np.ones(shape))
