@@ -5,7 +5,6 @@ from sklearn.pipeline import Pipeline
 from sentigeo.analysis.baselines import (
     fit_majority,
     fit_tfidf,
-    has_other_draws,
     score_over_draws,
     topic_vectors,
 )
@@ -37,7 +36,7 @@ def test_texts_without_spaces_are_taken_letter_by_letter():
 
 
 def test_tfidf_takes_the_first_of_equally_good_strengths():
-    assert fit_tfidf(TRAIN, TRAIN, strengths=(5.0, 50.0))[-1].C == 5.0
+    assert fit_tfidf(TRAIN, TRAIN)[-1].C == 1.0
 
 
 def make_reviews(count):
@@ -60,14 +59,6 @@ def test_other_draws_never_see_the_scored_reviews(monkeypatch):
     assert [len(texts) for texts in seen] == [80, 80]
     assert seen[0] != seen[1]
     assert not (seen[0] | seen[1]) & set(test["text"])
-
-
-def test_a_small_corpus_has_no_other_draws():
-    profile = load_profile("quick", draw_per_label=50, validation_share=0.2)
-    reviews = make_reviews(180)
-    assert has_other_draws(reviews, reviews.tail(20), profile)
-    assert not has_other_draws(reviews, reviews.tail(24), profile)
-    assert not has_other_draws(reviews.assign(origin="handcrafted"), reviews.tail(20), profile)
 
 
 def test_topic_vectors_know_which_words_texts_share():

@@ -81,8 +81,8 @@ def test_classes_that_the_handcrafted_texts_do_not_know(profile, encoder, tmp_pa
 
 
 def test_chapters_that_read_arrays_do_without_torch():
-    rooms = ("maps", "clusters", "cluster_study", "agreement", "keywords", "opinion_words", "cosines",
-             "cosine_remedies", "few_shot", "predictions", "baselines")  # fmt: skip
+    rooms = ("maps", "clusters", "cluster_study", "keywords", "opinion_words", "cosines",
+             "similarity", "predictions", "baselines")  # fmt: skip
     modules = [f"sentigeo.analysis.{name}" for name in rooms]
     modules += [
         f"sentigeo.figures.{name}" for name in ("maps", "clusters", "cosines", "interactive")

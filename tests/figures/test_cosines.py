@@ -1,7 +1,7 @@
 import numpy as np
 
-from sentigeo.analysis.cosine_remedies import threshold_curve
 from sentigeo.analysis.cosines import count_pairs
+from sentigeo.analysis.similarity import threshold_curve
 from sentigeo.figures.cosines import (
     plot_cosines,
     plot_lengths_and_cosines,

@@ -25,22 +25,16 @@ def fit_majority(train: pd.DataFrame) -> DummyClassifier:
     return DummyClassifier(strategy="most_frequent").fit(train["text"], train["label"])
 
 
-def fit_tfidf(
-    train: pd.DataFrame, validation: pd.DataFrame, strengths: tuple[float, ...] = STRENGTHS
-) -> Pipeline:
+def fit_tfidf(train: pd.DataFrame, validation: pd.DataFrame) -> Pipeline:
     """Fit TF-IDF of one and two words with logistic regression.
 
     Texts that share no words, as where these are not written apart, are taken letter by letter.
-
-    Args:
-        train: Reviews to fit on.
-        validation: Reviews that choose the inverse regularisation strength, the first of equals.
-        strengths: Values of C to try.
+    Validation chooses among inverse regularisation strengths, the first of equally good ones.
     """
     vectorizer = _vectorizer(train["text"])
     known = vectorizer.fit_transform(train["text"])
     new = vectorizer.transform(validation["text"])
-    models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in strengths]
+    models = [LogisticRegression(C=c, max_iter=1000).fit(known, train["label"]) for c in STRENGTHS]
     best = int(np.argmax([model.score(new, validation["label"]) for model in models]))
     return make_pipeline(vectorizer, models[best])
 
@@ -48,50 +42,23 @@ def fit_tfidf(
 def topic_vectors(
     train: Sequence[str], test: Sequence[str], size: int = TOPICS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (n, size) and (t, size) vectors of latent semantic analysis, of length 1.
-
-    TF-IDF in few dimensions, learned from `train`: what one would cluster without an encoder. With
-    fewer words there are fewer dimensions.
-    """
+    """Return (n, size) and (t, size) vectors of latent semantic analysis, learned from `train`."""
     vectorizer = _vectorizer(pd.Series(train))
     known = vectorizer.fit_transform(train)
-    reduce = make_pipeline(
-        TruncatedSVD(min(size, known.shape[1] - 1), random_state=0), Normalizer(copy=False)
-    )
+    svd = TruncatedSVD(min(size, known.shape[1] - 1), random_state=0)  # few words, few dimensions
+    reduce = make_pipeline(svd, Normalizer(copy=False))
     return reduce.fit_transform(known), reduce.transform(vectorizer.transform(test))
-
-
-def draw_candidates(
-    reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile
-) -> tuple[pd.DataFrame, int]:
-    """Return the reviews that other draws may take, and how many of each class a draw trains on."""
-    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
-    return candidates, round(profile.draw_per_label * (1 - profile.validation_share))
-
-
-def has_other_draws(reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile) -> bool:
-    """Tell whether a corpus has room for draws that differ from the study's."""
-    candidates, size = draw_candidates(reviews, test, profile)
-    return bool(candidates["label"].value_counts().min() >= 2 * size)
 
 
 def score_over_draws(
     reviews: pd.DataFrame, test: pd.DataFrame, profile: Profile, strength: float
 ) -> np.ndarray:
-    """Score TF-IDF trained on other draws of the same size from the same corpus.
+    """Return the (seeds,) accuracies on `test` of TF-IDF trained on other draws of the same size.
 
     The study's draw is one of many: how much does a result depend on it?
-
-    Args:
-        reviews: All drawn reviews and the whole test pool.
-        test: The reviews that are scored, and never drawn.
-        profile: Says how many to draw, and how often.
-        strength: Inverse regularisation strength, as chosen on the study's draw.
-
-    Returns:
-        (seeds,) accuracy on `test`.
     """
-    candidates, size = draw_candidates(reviews, test, profile)
+    candidates = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(test["id"])]
+    size = round(profile.draw_per_label * (1 - profile.validation_share))
     scores = []
     for seed in range(profile.seeds):
         drawn = candidates.groupby("label").sample(size, random_state=seed)

@@ -1,21 +1,22 @@
-"""What is behind clusters: other numbers of them, other algorithms, and whether there is a gap."""
+"""What clusters are worth: agreement with classes, other numbers and algorithms, gaps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.stats import gaussian_kde
+from sklearn import metrics
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering
 from sklearn.decomposition import PCA
-from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sentigeo.analysis.clusters import NOISE, Clusters, align_clusters, find_clusters, sort_rows
 from sentigeo.analysis.maps import direction_between
 from sentigeo.progress import track
-from sentigeo.stats import Estimate, bootstrap, no_estimate, share
+from sentigeo.stats import Estimate, bootstrap, bootstrap_index, no_estimate, share
 
 COMPONENTS = 50  # principal components that the other algorithms see
 STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
@@ -24,39 +25,86 @@ SPLITS = 10  # ways to cut the texts in two halves
 CLOUDS = 5  # clouds without groups that the texts are compared with
 SPLIT_STARTS = 3  # initialisations of K-Means in each half
 GROUPS, PARTLY = 0.4, 0.2  # lead over such clouds from which clusters are called groups
+INDICES: dict[str, Callable[..., float]] = {
+    "ari": metrics.adjusted_rand_score,
+    "ami": metrics.adjusted_mutual_info_score,
+    "v_measure": metrics.v_measure_score,
+}
+
+
+def confusion_table(
+    labels: np.ndarray, groups: np.ndarray, classes: Sequence[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Count the texts of each class in each group, (n,) numbers from 0, such as clusters."""
+    if len(groups) and not 0 <= groups.min() <= groups.max() < len(names):
+        raise ValueError("a group has no name")
+    counts = np.zeros((len(classes), len(names)), np.int64)
+    np.add.at(counts, (labels, groups), 1)
+    return pd.DataFrame(counts, index=list(classes), columns=list(names))
+
+
+def estimate_agreement(
+    labels: np.ndarray, groups: np.ndarray, answers: np.ndarray, resamples: int
+) -> dict[str, Estimate]:
+    """Estimate how well (n,) groups agree with (n,) classes, whatever the groups are called.
+
+    `answers` are the (n,) classes that the texts' groups stand for; only `accuracy` looks at them.
+    The others are the adjusted Rand index, adjusted mutual information and the V-measure.
+    """
+
+    def of_rows(index: Callable[..., float], rows: np.ndarray) -> float:
+        return float(index(labels[rows], groups[rows]))
+
+    found = {"accuracy": share(answers == labels)}
+    for name, index in INDICES.items():
+        found[name] = bootstrap_index(partial(of_rows, index), len(labels), resamples)
+    return found
+
+
+def chance_agreement(labels: np.ndarray, answers: np.ndarray) -> float:
+    """Return the accuracy that the same answers, shuffled among the texts, would have."""
+    return float(sum((labels == c).mean() * (answers == c).mean() for c in np.unique(labels)))
+
+
+def matched_by_chance(labels: np.ndarray, groups: np.ndarray, draws: int = 100) -> float:
+    """Return the mean accuracy of matching groups with shuffled labels: the best of chance."""
+    rng = np.random.default_rng(0)
+    shuffled = (rng.permutation(labels) for _ in range(draws))
+    return float(np.mean([(align_clusters(one, groups) == one).mean() for one in shuffled]))
+
+
+def compare_answers(
+    labels: np.ndarray, first: np.ndarray, second: np.ndarray, names: tuple[str, str]
+) -> pd.DataFrame:
+    """Count where two answers to the same texts agree and differ, and how often each is right."""
+    rows = []
+    for name, inside in {"agree": first == second, "differ": first != second}.items():
+        row: dict[str, object] = {"answers": name, "texts": int(inside.sum())}
+        for who, answer in zip(names, (first, second), strict=True):
+            right = answer[inside] == labels[inside]
+            row[f"{who} right"] = share(right).brief() if inside.any() else None
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def study_k(
     vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int = CLOUDS
 ) -> pd.DataFrame:
-    """Try several numbers of clusters.
+    """Try several numbers of clusters of (n, d) vectors with (n,) labels.
 
-    Args:
-        vectors: (n, d).
-        labels: (n,) classes, which only the agreement looks at.
-        numbers: Values of k.
-        references: Evenly spread clouds behind the gap statistic.
-
-    Returns:
-        Columns `k`, `inertia`, `silhouette` (none for k = 1), `gap` with its standard error
-        `gap_error`, and `ari`, the adjusted Rand index with the labels.
+    `gap` compares inertias with those of evenly spread clouds; `ari` is the agreement with labels.
     """
     clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
     rows = []
     for k in numbers:
         found, *evenly = (find_clusters(v, k, starts=STUDY_STARTS) for v in (vectors, *clouds))
         inertias = np.log([clusters.inertia for clusters in evenly])
-        rows.append(
-            {
-                "k": k,
-                "inertia": found.inertia,
-                "silhouette": silhouette_score(vectors, found.members) if k > 1 else np.nan,
-                "gap": np.mean(inertias) - np.log(found.inertia),
-                "gap_error": np.std(inertias) * np.sqrt(1 + 1 / references),
-                "ari": adjusted_rand_score(labels, found.members),
-            }
-        )
-    return pd.DataFrame(rows)
+        silhouette = metrics.silhouette_score(vectors, found.members) if k > 1 else np.nan
+        gap = np.mean(inertias) - np.log(found.inertia)
+        error = np.std(inertias) * np.sqrt(1 + 1 / references)
+        ari = metrics.adjusted_rand_score(labels, found.members)
+        rows.append((k, found.inertia, silhouette, gap, error, ari))
+    return pd.DataFrame(rows, columns=["k", "inertia", "silhouette", "gap", "gap_error", "ari"])
 
 
 def choose_k(study: pd.DataFrame) -> int | None:
@@ -80,22 +128,16 @@ def describe_study(study: pd.DataFrame) -> str:
     )
 
 
-def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Find clusters with other algorithms, in the first principal components.
+def find_other_clusters(vectors: np.ndarray, k: int) -> dict[str, np.ndarray]:
+    """Return the (n,) clusters that other algorithms find in the first principal components.
 
-    Args:
-        vectors: (n, d).
-        k: Number of clusters; HDBSCAN finds its own number, of at least a fiftieth of the vectors.
-        seed: Random seed of the Gaussian mixture.
-
-    Returns:
-        (n,) clusters by algorithm; what HDBSCAN takes for noise is in cluster -1.
+    HDBSCAN finds its own number, of at least a fiftieth of the vectors; its noise is cluster -1.
     """
     order = sort_rows(vectors, k)
     components = min(COMPONENTS, *vectors.shape)
     with threadpool_limits(1):
         reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
-        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+        mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=0)
         found = {
             "Ward": AgglomerativeClustering(k).fit_predict(reduced),
             "Gaussian mixture": mixture.fit_predict(reduced),
@@ -106,12 +148,7 @@ def find_other_clusters(vectors: np.ndarray, k: int, seed: int = 0) -> dict[str,
 
 
 def compare_algorithms(vectors: np.ndarray, labels: np.ndarray, k: int) -> pd.DataFrame:
-    """Compare the clusters of K-Means and other algorithms with the labels of the same texts.
-
-    Returns:
-        Columns `name` (algorithm), `clusters`, `noise` (share of the texts) and `estimate`: the
-        share of texts in the cluster that is named after their label.
-    """
+    """Compare clusters of several algorithms with labels; `estimate` is the share that agrees."""
     found = {"K-Means": find_clusters(vectors, k).members} | find_other_clusters(vectors, k)
     rows = []
     for name, groups in found.items():
@@ -125,15 +162,7 @@ def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Est
     """Estimate how far density drops between clusters, at the pair where it drops least.
 
     K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
-    its neighbour than in either.
-
-    Args:
-        clusters: At least two clusters.
-        vectors: (n, d) vectors that the clusters were not found in.
-        resamples: Bootstrap resamples.
-
-    Returns:
-        Depth as `dip_depth` gives it. Clusters without enough vectors have no depth.
+    its neighbour than in either. The vectors should not be those that the clusters were found in.
     """
     members, along = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
@@ -149,11 +178,8 @@ def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Est
 def dip_depth(positions: np.ndarray) -> float:
     """Return how much lower the density is between two modes than at the lower of them.
 
-    Args:
-        positions: (n,) along the line through two centroids, which lie at -1 and +1.
-
-    Returns:
-        0 where there is one mode only, 1 where nothing lies between two.
+    Positions are (n,) along the line through two centroids, which lie at -1 and +1. It is 0 where
+    there is one mode only, 1 where nothing lies between two.
     """
     grid = np.linspace(-2, 2, GRID)
     density = gaussian_kde(positions)(grid)
@@ -164,21 +190,12 @@ def dip_depth(positions: np.ndarray) -> float:
 
 
 def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
-    """Try several numbers of clusters.
+    """Try several numbers of clusters, from 2, of (n, d) vectors of which no two are alike.
 
-    Clusters are found in one half of the texts and, apart from that, in the other; then either
-    finding is asked about all texts. Stability is how far the two agree, as adjusted Rand index: 1
-    for the same groups, 0 for no more than chance. A long cloud without groups is cut at the same
-    place again, too; so the same is done with clouds of normal noise that have the covariance of
-    the vectors.
-
-    Args:
-        vectors: (n, d), no two alike.
-        numbers: Values of k, from 2.
-
-    Returns:
-        Columns `k`, `stability` (mean over splits), `spread` (standard deviation over splits),
-        `cloud` (mean stability in clouds), `lead` (stability minus cloud), `silhouette`.
+    Clusters are found in either half of the texts; `stability` is how far the two agree about all
+    texts, as adjusted Rand index, its `spread` the deviation over splits. A long cloud without
+    groups is cut at the same place again, too; so `cloud` is the stability in normal noise of the
+    same covariance, and `lead` the difference.
     """
     clouds = [_normal_cloud(vectors, seed) for seed in range(CLOUDS)]
     rows = []
@@ -186,17 +203,11 @@ def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame
         found = [_agreement_of_halves(vectors, k, seed) for seed in range(SPLITS)]
         noise = [_agreement_of_halves(clouds[seed % CLOUDS], k, seed) for seed in range(SPLITS)]
         members = find_clusters(vectors, k, starts=SPLIT_STARTS).members
-        rows.append(
-            {
-                "k": k,
-                "stability": np.mean(found),
-                "spread": np.std(found, ddof=1),
-                "cloud": np.mean(noise),
-                "lead": np.mean(found) - np.mean(noise),
-                "silhouette": silhouette_score(vectors, members),
-            }
-        )
-    return pd.DataFrame(rows)
+        silhouette = metrics.silhouette_score(vectors, members)
+        mean, cloud = np.mean(found), np.mean(noise)
+        rows.append((k, mean, np.std(found, ddof=1), cloud, mean - cloud, silhouette))
+    columns = ["k", "stability", "spread", "cloud", "lead", "silhouette"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def pick_stable(study: pd.DataFrame) -> int:
@@ -218,7 +229,7 @@ def _agreement_of_halves(vectors: np.ndarray, k: int, seed: int) -> float:
     order = np.random.default_rng(seed).permutation(len(vectors))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     found = [find_clusters(vectors[half], k, seed, SPLIT_STARTS) for half in halves]
-    return float(adjusted_rand_score(*(clusters.assign(vectors) for clusters in found)))
+    return float(metrics.adjusted_rand_score(*(clusters.assign(vectors) for clusters in found)))
 
 
 def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:

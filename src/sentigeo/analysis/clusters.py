@@ -25,17 +25,11 @@ NOISE = -1  # the cluster of what is in none
 
 @dataclass(frozen=True)
 class Clusters:
-    """K-Means clusters, numbered from the largest to the smallest.
+    """K-Means clusters, numbered from the largest to the smallest."""
 
-    Attributes:
-        centroids: (k, d) their means.
-        members: (n,) cluster of each vector they were found in.
-        inertia: Sum of the squared distances of these vectors from their centroid.
-    """
-
-    centroids: np.ndarray
-    members: np.ndarray
-    inertia: float
+    centroids: np.ndarray  # (k, d) their means
+    members: np.ndarray  # (n,) cluster of each vector they were found in
+    inertia: float  # sum of the squared distances of these vectors from their centroid
 
     def distances(self, vectors: np.ndarray) -> np.ndarray:
         """Return the (m, k) distances of (m, d) vectors from the centroids."""
@@ -48,38 +42,23 @@ class Clusters:
 
 @dataclass(frozen=True)
 class NamedClusters:
-    """Clusters of training texts, named after classes, and the test texts that fall into them.
-
-    Attributes:
-        clusters: The clusters.
-        matching: Class of each cluster; -1 for a cluster that no class is left for.
-        names: What to call each cluster, by number.
-        members: (t,) cluster of each test text.
-        answers: (t,) class of that cluster.
-    """
+    """Clusters of training texts, named after classes, and the test texts that fall into them."""
 
     clusters: Clusters
-    matching: dict[int, int]
-    names: list[str]
-    members: np.ndarray
-    answers: np.ndarray
+    matching: dict[int, int]  # class of each cluster; -1 for one that no class is left for
+    names: list[str]  # of the clusters, by number
+    members: np.ndarray  # (t,) cluster of each test text
+    answers: np.ndarray  # (t,) class of that cluster
 
     @property
     def by_class(self) -> list[int]:
         """The clusters in the order of their classes; those without a class come last."""
-        return sorted(
-            self.matching, key=lambda c: (self.matching[c] == NO_CLASS, self.matching[c], c)
-        )
+        classes = self.matching
+        return sorted(classes, key=lambda c: (classes[c] == NO_CLASS, classes[c], c))
 
 
 def cluster_corpus(found: CorpusVectors, k: int, store: Store) -> dict[str, NamedClusters]:
-    """Cluster the last layer's [CLS] vectors of the training texts, before and after fine-tuning.
-
-    Args:
-        found: Texts and vectors.
-        k: Number of clusters; 0 takes as many as there are classes.
-        store: Where clusters are kept, so that they are found once for all chapters.
-    """
+    """Cluster the training texts' last [CLS] vectors of each stage; k = 0 is one for each class."""
     corpus = found.corpus
     train, test, labels = corpus.rows("train"), corpus.rows("test"), corpus.labels_of("train")
     named = {}
@@ -92,28 +71,17 @@ def cluster_corpus(found: CorpusVectors, k: int, store: Store) -> dict[str, Name
 
 def load_clusters(store: Store, vectors: np.ndarray, k: int) -> Clusters:
     """Return the k clusters of vectors from the store; find them if they are not there yet."""
-    key = {
-        "vectors": hash_array(vectors),
-        "k": k,
-        "code": hash_code(__name__),
-        "versions": package_versions("scikit-learn", "numpy"),
-    }
+    code, versions = hash_code(__name__), package_versions("scikit-learn", "numpy")
+    key = {"vectors": hash_array(vectors), "k": k, "code": code, "versions": versions}
     kept = store.arrays("clusters", key, lambda: vars(find_clusters(vectors, k)))
-    arrays = {name: np.array(own) for name, own in kept.items()}
-    return Clusters(arrays["centroids"], arrays["members"], float(arrays["inertia"]))
+    centroids, members = np.array(kept["centroids"]), np.array(kept["members"])
+    return Clusters(centroids, members, float(kept["inertia"]))
 
 
 def name_clusters(
     clusters: Clusters, test: np.ndarray, labels: np.ndarray, classes: Sequence[str]
 ) -> NamedClusters:
-    """Name clusters of training texts, and let test texts go to the nearest centroid.
-
-    Args:
-        clusters: Clusters of the training texts.
-        test: (t, d) vectors of the test texts.
-        labels: (n,) classes of the training texts, which name the clusters.
-        classes: Names of the classes by number.
-    """
+    """Name clusters after the (n,) training labels; (t, d) test texts go to the nearest one."""
     called = {NO_CLASS: "no class"} | dict(enumerate(classes))
     matching = match_clusters(labels, clusters.members)
     names = [f"cluster {cluster + 1} ({called[matching[cluster]]})" for cluster in sorted(matching)]
@@ -122,14 +90,7 @@ def name_clusters(
 
 
 def find_clusters(vectors: np.ndarray, k: int, seed: int = 0, starts: int = STARTS) -> Clusters:
-    """Find clusters with K-Means; the order of the vectors does not matter.
-
-    Args:
-        vectors: (n, d).
-        k: Number of clusters.
-        seed: Random seed of the initialisations.
-        starts: Initialisations; the clusters with the least inertia are kept.
-    """
+    """Find clusters of (n, d) vectors with K-Means; the order of the vectors does not matter."""
     order = sort_rows(vectors, k)
     with threadpool_limits(1):  # sums of several threads differ in their last digits
         found = KMeans(k, n_init=starts, random_state=seed).fit(vectors[order])
@@ -147,13 +108,7 @@ def compare_starts(vectors: np.ndarray, k: int, seeds: Sequence[int]) -> np.ndar
 
 
 def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict[int, np.ndarray]:
-    """Return the rows nearest to the centroid of each cluster, nearest first.
-
-    Args:
-        distances: (n, k) distances from the centroids.
-        members: (n,) cluster of each row.
-        count: How many of a cluster at most.
-    """
+    """Return the rows nearest to each centroid, nearest first, given their (n, k) distances."""
     found = {}
     for cluster in range(distances.shape[1]):
         rows = np.flatnonzero(members == cluster)
@@ -175,21 +130,14 @@ def pick_border(distances: np.ndarray, count: int) -> np.ndarray:
 
 
 def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:
-    """Give each cluster a class, and no class to two clusters, so that most rows agree.
+    """Return the class of each cluster, no class twice, so that most of n rows agree.
 
-    Args:
-        labels: (n,) class numbers.
-        clusters: (n,) cluster numbers; -1 is noise, which is no cluster.
-
-    Returns:
-        Class of each cluster; -1 for a cluster that no class is left for.
+    It is -1 for a cluster that no class is left for. Rows in cluster -1 are noise, in no cluster.
     """
     classes, groups = np.asarray(labels), np.asarray(clusters)
     if classes.shape != groups.shape or classes.ndim != 1 or not len(classes):
-        raise UserError(
-            f"Labels and clusters must be two lists of one length, not of {classes.shape} and "
-            f"{groups.shape}."
-        )
+        shapes = f"{classes.shape} and {groups.shape}"
+        raise UserError(f"Labels and clusters must be two lists of one length, not of {shapes}.")
     inside = groups != NOISE
     names, numbers = np.unique(classes[inside]), np.unique(groups[inside])
     matching = dict.fromkeys(numbers.tolist(), NO_CLASS)
@@ -206,10 +154,7 @@ def align_clusters(labels: ArrayLike, clusters: ArrayLike) -> np.ndarray:
 
 
 def rename_clusters(clusters: ArrayLike, matching: dict[int, int]) -> np.ndarray:
-    """Return the (n,) class of each row's cluster under a matching that may come from other rows.
-
-    A cluster that the matching does not know is of no class: -1.
-    """
+    """Return the (n,) class of each row's cluster under a matching; -1 if that does not know it."""
     return np.array([matching.get(c, NO_CLASS) for c in np.asarray(clusters).tolist()], np.int64)
 
 
@@ -220,9 +165,10 @@ def sort_rows(vectors: np.ndarray, k: int) -> np.ndarray:
     if not np.isfinite(vectors).all():
         raise UserError("The vectors hold values that are not numbers.")
     different, places = np.unique(vectors, axis=0, return_inverse=True)
-    if not 1 <= k <= len(different):
+    most = len(different)
+    if not 1 <= k <= most:
         raise UserError(
-            f"k = {k} clusters are not possible: there are {len(different)} different vectors, so "
-            f"choose k from 1 to {len(different)}."
+            f"k = {k} clusters are not possible: there are {most} different vectors, so choose k "
+            f"from 1 to {most}."
         )
     return np.argsort(places.ravel(), kind="stable")

@@ -18,19 +18,12 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class PairCounts:
-    """What is known of the cosines of all pairs of texts.
+    """What is known of the cosines of all pairs of texts."""
 
-    Attributes:
-        within: (classes, bins) pairs of two texts of a class.
-        between: (bins,) pairs of texts of two classes.
-        sums: (classes + 1, 2) sum and sum of squares of the cosines, the last row between classes.
-        span: The cosines that the bins span; smaller and larger ones are in the outer bins.
-    """
-
-    within: np.ndarray
-    between: np.ndarray
-    sums: np.ndarray
-    span: Span
+    within: np.ndarray  # (classes, bins) pairs of two texts of a class
+    between: np.ndarray  # (bins,) pairs of texts of two classes
+    sums: np.ndarray  # (classes + 1, 2) of cosines and of their squares, last between classes
+    span: Span  # cosines that the bins span; smaller and larger ones are in the outer bins
 
     @property
     def sizes(self) -> np.ndarray:
@@ -129,29 +122,23 @@ def estimate_auc_change(
 def _auc_of_rows(
     vectors: np.ndarray, labels: np.ndarray, classes: int
 ) -> Callable[[np.ndarray], float]:
-    """Return what maps rows to the AUC of these texts; the bins are those of all texts."""
-    span = find_span(unit_rows(vectors))
+    span = find_span(unit_rows(vectors))  # the bins are those of all texts
     return lambda rows: count_pairs(vectors[rows], labels[rows], classes, span).auc()
 
 
 def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
-    """Estimate mean and deviation of the cosines within each class and between classes.
+    """Estimate `mean` and `standard deviation` of cosines within each class and between classes.
 
-    Returns:
-        Columns `pairs` (one of `kinds`: the classes' names, last that of pairs between classes),
-        `mean` and `standard deviation`: estimates with intervals over texts.
+    `kinds` are the values of the column `pairs`: classes' names, last that of pairs between them.
     """
     units = unit_rows(vectors)
     span, columns = find_span(units), ("mean", "standard deviation")
 
     def measure(rows: np.ndarray) -> dict[str, float]:
         counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
-        values = (counts.means(), counts.deviations())
-        return {
-            f"{column} {kind}": value
-            for column, own in zip(columns, values, strict=True)
-            for kind, value in zip(kinds, own, strict=True)
-        }
+        values = np.concatenate([counts.means(), counts.deviations()])
+        names = [f"{column} {kind}" for column in columns for kind in kinds]
+        return dict(zip(names, values, strict=True))
 
     found = half_sample_all(measure, len(labels), lowest={f"mean {kind}": -1.0 for kind in kinds})
     estimates = {column: [found[f"{column} {kind}"] for kind in kinds] for column in columns}

@@ -33,15 +33,10 @@ SMOOTHING = 0.5  # texts added to every count
 
 @dataclass(frozen=True)
 class Terms:
-    """How often n texts use v terms.
-
-    Attributes:
-        names: The terms in alphabetical order.
-        counts: (n, v).
-    """
+    """How often n texts use v terms, in alphabetical order."""
 
     names: list[str]
-    counts: csr_matrix
+    counts: csr_matrix  # (n, v)
 
     def uses_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
         """Return the (k, v) uses of each term in the texts of each cluster."""
@@ -49,10 +44,7 @@ class Terms:
         return np.asarray((inside @ self.counts).todense())
 
     def texts_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
-        """Return the (k, v) texts of each cluster that use each term.
-
-        A name that one review repeats twenty times says no more than one that it uses once.
-        """
+        """Return the (k, v) texts of each cluster that use each term, however often."""
         used = Terms(self.names, (self.counts > 0).astype(np.int64))
         return used.uses_by_cluster(members, k)
 
@@ -70,10 +62,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def split_terms(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, and the pairs of them side by side.
-
-    Two words are a pair if neither a stop word nor a mark stands between them.
-    """
+    """Return a text's words but stop words, and pairs of them with nothing in between."""
     terms = []
     for phrase in _BREAK.split(text):
         words = [None if is_stop_word(word) else word for word in split_words(phrase)]
@@ -104,32 +93,22 @@ def share_a_term(texts: Iterable[str], least: int) -> bool:
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
-    """Count words and pairs of words.
-
-    Args:
-        texts: n texts.
-        least: Texts that must use a term for it to count.
-        names: Count these terms instead of all that there are.
-    """
+    """Count words and pairs of words that so many of n texts use, or those with given names."""
     vocabulary = None if names is None else sorted(set(names))
     counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
     try:
         counts = counter.fit_transform(texts)
     except ValueError:
-        raise UserError(
-            f"There are no keywords: no word but stop words is used by {least} texts or more."
-        ) from None
+        reason = f"no word but stop words is used by {least} texts or more"
+        raise UserError(f"There are no keywords: {reason}.") from None
     return Terms(counter.get_feature_names_out().tolist(), csr_matrix(counts))
 
 
 def class_tfidf(table: np.ndarray) -> np.ndarray:
-    """Return the (k, v) class-based TF-IDF of terms: frequent here, and rare over all clusters.
+    """Return the (k, v) class-based TF-IDF of (k, v) uses: frequent here, rare over all clusters.
 
     The term's share of the cluster's words, times log(1 + a / f), where a is the mean number of
     words of a cluster and f the uses of the term in all of them (Grootendorst, 2022).
-
-    Args:
-        table: (k, v) uses of each term in each cluster.
     """
     sizes = table.sum(axis=1, keepdims=True)
     shares = table / np.maximum(sizes, 1)
@@ -137,14 +116,10 @@ def class_tfidf(table: np.ndarray) -> np.ndarray:
 
 
 def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
-    """Return the (k, v) z-scores of each term's log-odds in a cluster against all others.
+    """Return the (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others.
 
-    With an informative Dirichlet prior: every cluster is first taken to use words as all clusters
-    together do, and rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
-
-    Args:
-        table: (k, v) uses of each term in each cluster.
-        prior: Uses that the prior is worth.
+    With an informative Dirichlet prior, worth so many uses: every cluster is first taken to use
+    words as all together do; rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
     """
     table = table.astype(np.float64)
     total = table.sum(axis=0)
@@ -155,19 +130,13 @@ def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
 
 
 def keep_best(scores: np.ndarray) -> np.ndarray:
-    """Leave a term's score only in the cluster where it is highest; elsewhere it is minus infinity.
-
-    So no term can be a keyword of two clusters.
-    """
+    """Keep a term's score only in the cluster where it is highest; elsewhere it is -infinity."""
     best = scores.argmax(axis=0) == np.arange(len(scores))[:, None]
     return np.where(best, scores, -np.inf)
 
 
 def lead_over_others(scores: np.ndarray) -> np.ndarray:
-    """Return by how much a term's score in a cluster surpasses its best score in any other.
-
-    Of two clusters at most one is in the lead, so words that are frequent in both drop out.
-    """
+    """Return by how much a term's score in a cluster surpasses its best score in any other."""
     if len(scores) < 2:
         return scores
     ranked = np.sort(scores, axis=0)
@@ -175,11 +144,7 @@ def lead_over_others(scores: np.ndarray) -> np.ndarray:
 
 
 def top_terms(scores: np.ndarray, names: Sequence[str], count: int) -> pd.DataFrame:
-    """List the terms with the highest positive scores of each cluster.
-
-    Returns:
-        Columns `cluster`, `term`, `score`, best first; equal scores in the order of the names.
-    """
+    """List the highest positive scores of each cluster, best first, equal ones by name."""
     rows = [
         (cluster, names[place], float(row[place]))
         for cluster, row in enumerate(scores)
@@ -208,16 +173,10 @@ def shared_terms(top: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class Polarity:
-    """How strongly terms are associated with each class.
-
-    Attributes:
-        names: The terms.
-        log_odds_ratios: (classes, t) log-odds of using a term in texts of a class, minus those in
-            all other texts.
-    """
+    """How strongly t terms are associated with each class."""
 
     names: list[str]
-    log_odds_ratios: np.ndarray
+    log_odds_ratios: np.ndarray  # (classes, t) of using a term in texts of a class, to all others
 
     def of(self, terms: Sequence[str], classes: np.ndarray) -> np.ndarray:
         """Return the (m,) log-odds ratio of each of m terms for a class each."""
@@ -228,46 +187,30 @@ class Polarity:
 def measure_polarity(
     texts: Sequence[str], labels: np.ndarray, classes: int, terms: Sequence[str]
 ) -> Polarity:
-    """Measure how strongly terms are associated with each class.
-
-    Args:
-        texts: n texts.
-        labels: (n,) their classes.
-        classes: How many classes there are.
-        terms: The terms to look up.
-    """
+    """Measure how strongly terms are associated with each class of n texts with (n,) labels."""
     if not len(terms):
         raise UserError("There are no keywords to look up.")
     found = count_terms(texts, 1, terms)
     used = found.texts_by_cluster(labels, classes)  # (classes, t)
     sizes = np.bincount(labels, minlength=classes)[:, None]
     others, other_sizes = used.sum(axis=0) - used, sizes.sum() - sizes
-    inside, outside = (
-        np.log((count + SMOOTHING) / (size - count + SMOOTHING))
-        for count, size in ((used, sizes), (others, other_sizes))
-    )
+    both = ((used, sizes), (others, other_sizes))
+    inside, outside = (np.log((n + SMOOTHING) / (of - n + SMOOTHING)) for n, of in both)
     return Polarity(found.names, inside - outside)
 
 
 def permute_polarity(
     polarity: Polarity, keywords: pd.DataFrame, permutations: int
 ) -> tuple[float, np.ndarray]:
-    """Test whether keywords are associated with the classes of their clusters, by shuffling them.
+    """Test whether each `term` is associated with its cluster's class, `label`, by shuffling them.
 
-    Args:
-        polarity: Log-odds ratios of the terms.
-        keywords: Columns `term` and `label`, the class of its cluster.
-        permutations: How often the terms are shuffled among the clusters.
-
-    Returns:
-        The two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
+    Returns the two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
     """
     terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
     found = polarity.of(terms, classes).mean()
     rng = np.random.default_rng(0)
-    shuffled = np.array(
-        [polarity.of(terms, rng.permutation(classes)).mean() for _ in range(permutations)]
-    )
+    orders = (rng.permutation(classes) for _ in range(permutations))
+    shuffled = np.array([polarity.of(terms, order).mean() for order in orders])
     centre = shuffled.mean()
     far = np.abs(shuffled - centre) >= abs(found - centre) - 1e-12
     return float((1 + far.sum()) / (1 + permutations)), shuffled

@@ -1,8 +1,4 @@
-"""Maps: vectors drawn in two dimensions, and how far a map can be trusted.
-
-A map is fitted on some vectors only; others are placed into it afterwards, so that what is read off
-the map about them was not drawn with their help.
-"""
+"""Maps: vectors drawn in two dimensions, others placed into them, and how far to trust them."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -25,45 +21,35 @@ from sentigeo.files import hash_array, load_array, save_arrays
 from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
+NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
+Points = tuple[np.ndarray, np.ndarray]
+Wanted = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class Map:
-    """Points in the plane.
-
-    Attributes:
-        method: `pca`, `tsne` or `umap`.
-        seed: Random seed it was drawn with.
-        fitted: (n, 2) the vectors that the map was fitted on.
-        placed: (m, 2) other vectors, placed into the finished map.
-    """
+    """Points in the plane, drawn by `pca`, `tsne` or `umap`."""
 
     method: str
     seed: int
-    fitted: np.ndarray
-    placed: np.ndarray
+    fitted: np.ndarray  # (n, 2) the vectors that the map was fitted on
+    placed: np.ndarray  # (m, 2) other vectors, placed into the finished map
 
 
 def draw_maps(
-    fitted: np.ndarray, placed: np.ndarray, wanted: Sequence[tuple[str, int]], perplexity: float
+    fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> Iterator[Map]:
-    """Draw several maps of the same vectors, one per core at a time; they come in order.
+    """Draw maps of (n, d) fitted and (m, d) placed vectors, one per core at a time, in order.
 
-    Args:
-        fitted: (n, d) vectors to fit on.
-        placed: (m, d) vectors to place into the finished maps.
-        wanted: Method and seed of each map.
-        perplexity: How many neighbours t-SNE takes into account.
+    `wanted` are method and seed of each; perplexity is how many neighbours t-SNE looks at.
     """
     _check_vectors(fitted)
     if not np.isfinite(placed).all():
         raise UserError("The vectors to be placed hold values that are not numbers.")
     most = largest_perplexity(len(fitted))
     if not 1 <= perplexity <= most:
-        raise UserError(
-            f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points: choose "
-            f"one from 1 to {most}."
-        )
+        asked = f"A perplexity of {perplexity:g} is not possible with {len(fitted)} points"
+        raise UserError(f"{asked}: choose one from 1 to {most}.")
     if "umap" in [method for method, _ in wanted] and len(fitted) <= NEIGHBOURS:
         raise UserError(f"A map needs more than {NEIGHBOURS} points, not {len(fitted)}.")
     jobs = [(fitted, placed, method, seed, perplexity) for method, seed in wanted]
@@ -71,34 +57,24 @@ def draw_maps(
 
 
 def load_maps(
-    store: Store,
-    fitted: np.ndarray,
-    placed: np.ndarray,
-    wanted: Sequence[tuple[str, int]],
-    perplexity: float,
+    store: Store, fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> list[Map]:
     """Return maps from the store; draw those of these vectors that are not there yet."""
-    base = {
-        "vectors": [hash_array(fitted), hash_array(placed)],
-        "code": hash_code(__name__),
-        "versions": package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy"),
-    }
-    keys = {
-        (method, seed): base
-        | {"method": method, "seed": seed}
-        | ({"perplexity": perplexity} if method == "tsne" else {})
-        for method, seed in wanted
-    }
+    versions = package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy")
+    vectors = [hash_array(fitted), hash_array(placed)]
+    base = {"vectors": vectors, "code": hash_code(__name__), "versions": versions}
+    own = {"tsne": {"perplexity": perplexity}}
+    keys = {(m, seed): base | {"method": m, "seed": seed} | own.get(m, {}) for m, seed in wanted}
     missing = [one for one in wanted if not store.find("maps", keys[one])]
     drawn = draw_maps(fitted, placed, missing, perplexity) if missing else iter(())
     for one, new in zip(missing, drawn, strict=True):
         arrays = {"fitted": new.fitted, "placed": new.placed}
         store.put("maps", keys[one], partial(save_arrays, arrays=arrays))
-    places = {one: store.place("maps", keys[one]) for one in wanted}
-    return [
-        Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy"))
-        for one, place in places.items()
-    ]
+    found = []
+    for one, key in keys.items():
+        place = store.place("maps", key)
+        found.append(Map(*one, load_array(place / "fitted.npy"), load_array(place / "placed.npy")))
+    return found
 
 
 def draw_map(
@@ -110,10 +86,6 @@ def draw_map(
         warnings.simplefilter("ignore")  # what matters of them was checked before
         points, others = draw(fitted, placed, seed, perplexity)
     return Map(method, seed, np.asarray(points, np.float32), np.asarray(others, np.float32))
-
-
-Points = tuple[np.ndarray, np.ndarray]
-NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
 
 
 def _pca(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
@@ -139,9 +111,7 @@ def _umap(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) 
     # Exact distances: the approximate search compiles for minutes before it begins.
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
     points = umap.fit_transform(pairwise_distances(fitted))
-    if not len(placed):
-        return points, NO_POINTS
-    return points, umap.transform(pairwise_distances(placed, fitted))
+    return points, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NO_POINTS
 
 
 def some_rows(count: int, most: int) -> np.ndarray:
@@ -172,35 +142,18 @@ def estimate_variance(vectors: np.ndarray, halves: int) -> Estimate:
 def faithfulness(
     vectors: np.ndarray, points: np.ndarray, neighbours: int = NEIGHBOURS
 ) -> dict[str, float]:
-    """Measure how well a map keeps neighbourhoods.
+    """Measure how well (n, 2) points keep the neighbourhoods of (n, d) vectors.
 
-    Args:
-        vectors: (n, d) all dimensions.
-        points: (n, 2) the same texts on a map.
-        neighbours: Size of a neighbourhood; at most half of the points.
-
-    Returns:
-        `trustworthiness`: 1 if no point has a false neighbour on the map. `overlap`: share of a
-        point's nearest neighbours in all dimensions that are its nearest on the map too.
+    `trustworthiness` is 1 if no point has a false neighbour on the map; `overlap` is the share of a
+    point's nearest neighbours in all dimensions that are its nearest on the map too.
     """
     neighbours = min(neighbours, (len(vectors) - 1) // 2)
-    return {
-        "trustworthiness": float(trustworthiness(vectors, points, n_neighbors=neighbours)),
-        "overlap": neighbour_overlap(vectors, points, neighbours),
-    }
+    trust = float(trustworthiness(vectors, points, n_neighbors=neighbours))
+    return {"trustworthiness": trust, "overlap": neighbour_overlap(vectors, points, neighbours)}
 
 
 def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Measure the faithfulness of maps, over the seeds of each method.
-
-    Args:
-        maps: Maps by stage, `before` and `after` fine-tuning.
-        vectors: (n, d) vectors that the maps were fitted on, by stage.
-
-    Returns:
-        Columns `stage`, `method`, `measure`, `estimate`: mean over seeds with their range; n is the
-        number of seeds.
-    """
+    """Measure the faithfulness of maps, by stage, to (n, d) vectors: mean and range over seeds."""
     rows = [
         {"stage": stage, "method": drawn.method} | faithfulness(vectors[stage], drawn.fitted)
         for stage, several in maps.items()
@@ -214,11 +167,7 @@ def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> 
 
 
 def compare_seeds(maps: dict[str, list[Map]], method: str) -> pd.DataFrame:
-    """Compare the neighbourhoods of maps of other seeds with those of the first seed's.
-
-    Returns:
-        Columns `vectors` (stage), `seeds`, and `least shared`, `most shared` (share of neighbours).
-    """
+    """Compare the neighbourhoods of maps of other seeds with the first seed's, by stage."""
     rows = []
     for stage, several in maps.items():
         points = [drawn.fitted for drawn in several if drawn.method == method]
@@ -247,15 +196,10 @@ def _check_vectors(vectors: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Direction:
-    """An axis through two means.
+    """An axis through two means, scaled so that they lie at -1 and +1."""
 
-    Attributes:
-        middle: (d,) the point half-way between them.
-        axis: (d,) scaled so that the means lie at -1 and +1.
-    """
-
-    middle: np.ndarray
-    axis: np.ndarray
+    middle: np.ndarray  # (d,) half-way between them
+    axis: np.ndarray  # (d,)
 
     def place(self, vectors: np.ndarray) -> np.ndarray:
         """Return the (n,) positions of (n, d) vectors along the axis."""

@@ -1,8 +1,4 @@
-"""Opinion words: what they say about a review's label, and sentences that negate them.
-
-Opinion words are terms whose log-odds in the training reviews of a class stand out. A review's tag
-compares its opinion words with its label; thresholds come from the training reviews as well.
-"""
+"""Opinion words, whose log-odds in training reviews of a class stand out, and their negation."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -40,19 +36,12 @@ _END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
 
 @dataclass(frozen=True)
 class OpinionWords:
-    """What is known about opinion words from training reviews.
-
-    Attributes:
-        terms: v opinion words, in alphabetical order.
-        classes: (v,) class that each speaks for.
-        few: Opinion words per word up to which a review has few of them.
-        many: Words of contrast per word above which a review has many.
-    """
+    """What is known about v opinion words, in alphabetical order, from training reviews."""
 
     terms: list[str]
-    classes: np.ndarray
-    few: float
-    many: float
+    classes: np.ndarray  # (v,) class that each speaks for
+    few: float  # opinion words per word up to which a review has few of them
+    many: float  # words of contrast per word above which a review has many
 
     @property
     def single(self) -> set[str]:
@@ -83,12 +72,10 @@ def learn_opinion_words(texts: Sequence[str], labels: np.ndarray, classes: int) 
 
 
 def tag_texts(opinions: OpinionWords, texts: Sequence[str], labels: np.ndarray) -> pd.DataFrame:
-    """Tag n texts by their opinion words and their (n,) true classes.
+    """Tag n texts by their opinion words and their (n,) true classes, with one of `TAGS`.
 
-    Returns:
-        Columns `own` and `other` (uses of opinion words of the text's class, and of the other class
-        that it has most of), `turns` (words of contrast), `words` and `tag`, the first of `TAGS`
-        that applies.
+    `own` and `other` are uses of opinion words of the text's class, and of the other class that it
+    has most of; `turns` are words of contrast.
     """
     classes = 1 + max(labels.max(initial=0), opinions.classes.max(initial=0))
     by_class = opinions.count(texts, classes)
@@ -105,11 +92,7 @@ def tag_texts(opinions: OpinionWords, texts: Sequence[str], labels: np.ndarray) 
 
 
 def errors_by_tag(tags: pd.Series, wrong: np.ndarray) -> pd.DataFrame:
-    """Estimate how often texts of each tag are misclassified.
-
-    Returns:
-        Columns `tag`, `meaning`, `errors` and `estimate` (share of the tag's texts).
-    """
+    """Estimate how often texts of each tag are misclassified, as share of its texts."""
     rows = []
     for tag, meaning in TAGS.items():
         inside = wrong[tags.to_numpy() == tag]
@@ -143,15 +126,9 @@ def split_sentences(text: str) -> list[str]:
 
 
 def find_negated(words: Sequence[str], opinions: Collection[str]) -> tuple[int, int] | None:
-    """Find a negation or word of contrast, and the opinion word in its scope.
+    """Return the places of a negation or word of contrast and of the opinion word in its scope.
 
-    Args:
-        words: The words of a sentence.
-        opinions: Words that speak for a class, in lower case.
-
-    Returns:
-        Places of the last negation or word of contrast with an opinion word at most `REACH` words
-        after it, and of the first such opinion word; nothing if there is none.
+    It is the last one with an opinion word at most `REACH` words after it, and the first of these.
     """
     for source in reversed(range(len(words))):
         if is_negation(words[source]):
@@ -166,25 +143,17 @@ def find_opinion(words: Sequence[str], opinions: Collection[str]) -> int | None:
     return next((place for place, word in enumerate(words) if word.lower() in opinions), None)
 
 
-def draw_sentences(
-    texts: Sequence[str], opinions: Collection[str], count: int, seed: int = 0
-) -> list[str]:
-    """Draw different sentences; half of them negate an opinion, if there are as many.
+def draw_sentences(texts: Sequence[str], opinions: Collection[str], count: int) -> list[str]:
+    """Draw so many different sentences; half of them negate an opinion, if there are as many.
 
-    The others have an opinion word; where there are not enough of them, none, and at last fewer
-    words than a sentence should have.
-
-    Args:
-        texts: Texts to draw from.
-        opinions: Words that speak for a class, in lower case.
-        count: How many sentences.
-        seed: Random seed.
+    The others have an opinion word (`opinions`, in lower case); where there are not enough of them,
+    none, and at last fewer words than a sentence should have.
     """
     kinds: dict[str, list[str]] = {"negated": [], "opinion": [], "plain": [], "short": []}
     for sentence in dict.fromkeys(part for text in texts for part in split_sentences(text)):
         kinds[_kind(sentence, opinions)].append(sentence)
     others = sum(len(found) for kind, found in kinds.items() if kind != "negated")
-    rng, drawn = np.random.default_rng(seed), list[str]()
+    rng, drawn = np.random.default_rng(0), list[str]()
     for kind, found in kinds.items():
         most = max(count // 2, count - others) if kind == "negated" else count - len(drawn)
         drawn += [found[row] for row in np.sort(rng.permutation(len(found))[:most])]

@@ -11,13 +11,7 @@ from sentigeo.stats import Estimate, grouped_share, list_estimates, share
 def score_challenge(
     challenge: pd.DataFrame, predicted: np.ndarray, resamples: int
 ) -> dict[str, Estimate]:
-    """Estimate accuracy and pair consistency on the challenge set.
-
-    Args:
-        challenge: Columns `pair` and `label`, one row per text.
-        predicted: (n,) predicted class of each row.
-        resamples: Bootstrap resamples over pairs for the accuracy.
-    """
+    """Estimate accuracy and pair consistency of (n,) predictions for challenge pairs."""
     right = np.asarray(predicted) == challenge["label"].to_numpy()
     return {
         "challenge_accuracy": grouped_share(right, challenge["pair"].to_numpy(), resamples),
@@ -26,11 +20,7 @@ def score_challenge(
 
 
 def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Series:
-    """Tell for each challenge pair whether both its sides were classified correctly.
-
-    Returns:
-        Truth values indexed by pair, in order of appearance.
-    """
+    """Tell for each challenge pair, in order of appearance, whether both its sides are right."""
     right = pd.Series(predicted == challenge["label"].to_numpy(), index=challenge["pair"])
     return right.groupby(level=0, sort=False).all()
 
@@ -43,16 +33,7 @@ def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) ->
 
 
 def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]) -> pd.DataFrame:
-    """Return precision, recall and F1 of each class.
-
-    Args:
-        labels: (n,) true classes.
-        predicted: (runs, n) predicted classes; the numbers are means over runs.
-        classes: Class names.
-
-    Returns:
-        Columns `class`, `precision`, `recall`, `f1`, `n`.
-    """
+    """Return precision, recall, F1 and n of each class; means over (runs, n) predictions."""
     numbers = range(len(classes))
     runs = [
         precision_recall_fscore_support(labels, run, labels=numbers, zero_division=0)[:3]
@@ -76,18 +57,8 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
 
 
 def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.DataFrame:
-    """Compare confidence with accuracy in bins of equal width.
-
-    Args:
-        chances: (n, classes) probabilities.
-        labels: (n,) true classes.
-        bins: Number of bins between the confidence of a guess, 1 / classes, and 1.
-
-    Returns:
-        Columns `confidence` (mean in the bin) and `estimate` (accuracy).
-    """
-    confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    codes = _bin(confidence, chances.shape[1], bins)
+    """Compare mean confidence with accuracy in bins of equal width, given (n, classes) chances."""
+    codes, confidence, right = _bin(chances, labels, bins)
     members = [codes == code for code in np.unique(codes)]
     found = {confidence[inside].mean(): share(right[inside]) for inside in members}
     return list_estimates(found, "confidence")
@@ -98,13 +69,10 @@ def calibration_error(
 ) -> Estimate:
     """Estimate the expected calibration error: the mean gap between confidence and accuracy.
 
-    The interval resamples cases. Because gaps are absolute, noise makes the error look larger, so
-    the interval of a small sample lies high.
+    The interval resamples cases. Gaps are absolute, so noise makes it larger in a small sample.
     """
-    confidence, right = chances.max(axis=1), chances.argmax(axis=1) == labels
-    codes = _bin(confidence, chances.shape[1], bins)
-    gaps = confidence - right
-    rng = np.random.default_rng(0)
+    codes, confidence, right = _bin(chances, labels, bins)
+    gaps, rng = confidence - right, np.random.default_rng(0)
 
     def error(rows: np.ndarray) -> float:
         sums = np.bincount(codes[rows], weights=gaps[rows], minlength=bins)
@@ -116,7 +84,8 @@ def calibration_error(
     return Estimate(value, min(float(low), value), max(float(high), value), len(gaps))
 
 
-def _bin(confidence: np.ndarray, classes: int, bins: int) -> np.ndarray:
-    """Return the (n,) bin of each case."""
-    edges = np.linspace(1 / classes, 1, bins + 1)
-    return np.asarray(np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1))
+def _bin(chances: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.ndarray, ...]:
+    """Return the (n,) bin of each case, its confidence, and whether it is right."""
+    confidence, edges = chances.max(axis=1), np.linspace(1 / chances.shape[1], 1, bins + 1)
+    codes = np.clip(np.digitize(confidence, edges[1:-1]), 0, bins - 1)
+    return codes, confidence, chances.argmax(axis=1) == labels

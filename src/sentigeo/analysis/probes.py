@@ -22,70 +22,47 @@ from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_
 STRENGTHS = (0.001, 0.01, 0.1)
 # Ways to read a long text, and their names in metrics.
 WAYS = {"beginning": "beginning", "first and last": "head_and_tail", "windows": "windows"}
-Reading = tuple[Pooling, str]
+Readings = dict[tuple[Pooling, str], np.ndarray]  # by pooling and way
+Parts = Sequence[np.ndarray]  # rows to train on, to validate on and to test on
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 
 def fit_probe(
     train: np.ndarray, labels: np.ndarray, validation: np.ndarray, validation_labels: np.ndarray
 ) -> Any:
-    """Fit logistic regression on standardised vectors; validation chooses its strength.
-
-    Args:
-        train: (n, d) vectors.
-        labels: (n,) classes.
-        validation: (m, d) vectors that choose among inverse regularisation strengths; the first
-            of equally good ones is taken.
-        validation_labels: (m,) their classes.
-    """
+    """Fit logistic regression on standardised (n, d) vectors; validation chooses its strength."""
     _check(train, labels)
-    probes = [
-        make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=1000))
-        for strength in STRENGTHS
-    ]
+    models = [LogisticRegression(C=strength, max_iter=1000) for strength in STRENGTHS]
+    probes = [make_pipeline(StandardScaler(), model) for model in models]
     scores = [probe.fit(train, labels).score(validation, validation_labels) for probe in probes]
     return probes[int(np.argmax(scores))]
 
 
-def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> Any:
+def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> Any:
     """Fit a probe on the rows of the first part; those of the second choose its strength."""
     train, validation = parts[:2]
     return fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
 
 
-def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Fit a probe; return (t,) truth values: which test rows it gets right.
-
-    Args:
-        vectors: (n, d) vectors.
-        labels: (n,) classes.
-        parts: Rows to train on, to validate on and to test on.
-    """
+def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> np.ndarray:
+    """Fit a probe; tell which (t,) test rows it gets right."""
     test = parts[2]
     return np.asarray(fit_on_rows(vectors, labels, parts).predict(vectors[test]) == labels[test])
 
 
-def probe_kinds(
-    vectors: Vectors, labels: np.ndarray, parts: Sequence[np.ndarray]
-) -> dict[Kind, np.ndarray]:
+def probe_kinds(vectors: Vectors, labels: np.ndarray, parts: Parts) -> dict[Kind, np.ndarray]:
     """Fit a probe on every layer and pooling that was extracted; return the hits of each."""
-    return {
-        kind: probe_hits(vectors.matrix(*kind), labels, parts)
-        for kind in track(vectors.kinds, "probing")
-    }
-
-
-def fit_svm(train: np.ndarray, labels: np.ndarray) -> Any:
-    """Fit a support vector machine with a radial kernel on standardised vectors."""
-    _check(train, labels)
-    return make_pipeline(StandardScaler(), SVC()).fit(train, labels)
+    kinds = track(vectors.kinds, "probing")
+    return {kind: probe_hits(vectors.matrix(*kind), labels, parts) for kind in kinds}
 
 
 def svm_hits(
     train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray
 ) -> np.ndarray:
-    """Fit a support vector machine; return (t,) truth values: which test rows it gets right."""
-    return np.asarray(fit_svm(train, labels).predict(test) == truth)
+    """Fit an SVM, radial kernel, on standardised vectors; tell which test rows it gets right."""
+    _check(train, labels)
+    machine = make_pipeline(StandardScaler(), SVC()).fit(train, labels)
+    return np.asarray(machine.predict(test) == truth)
 
 
 def _check(vectors: np.ndarray, labels: np.ndarray) -> None:
@@ -103,19 +80,18 @@ def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int)
 
 def read_long_texts(
     texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
-) -> dict[Reading, np.ndarray]:
-    """Read texts beyond the encoder's limit in the three `WAYS`.
+) -> Readings:
+    """Return the (n, d) last-layer vectors, by pooling, of texts read in the three `WAYS`.
 
-    Returns:
-        (n, d) vectors of the last layer by pooling and way. The beginning is the first window of a
-        text; windows over all of it are averaged by their number of tokens.
+    The beginning is the first window of a text beyond the encoder's limit; windows over all of it
+    are averaged by their number of tokens.
     """
     limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
     windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
     ends = encode_texts(texts, encoder.tokenizer, limit, "first+last")
     in_windows, of_ends = (extract(t, encoder, store, kinds)[0] for t in (windows, ends))
     first = np.flatnonzero(np.diff(owners, prepend=-1))
-    found: dict[Reading, np.ndarray] = {}
+    found: Readings = {}
     for pooling in poolings:
         vectors = in_windows.matrix(-1, pooling)
         found[pooling, "beginning"] = vectors[first]
@@ -125,25 +101,12 @@ def read_long_texts(
 
 
 def score_readings(
-    readings: dict[Reading, np.ndarray],
-    truth: np.ndarray,
-    short: Vectors,
-    labels: np.ndarray,
-    parts: Sequence[np.ndarray],
-) -> dict[Reading, np.ndarray]:
-    """Tell which long texts a probe gets right, read in each way.
+    readings: Readings, truth: np.ndarray, short: Vectors, labels: np.ndarray, parts: Parts
+) -> Readings:
+    """Tell which of m long texts, by their (m, d) readings, a probe gets right.
 
-    The probe knows short texts only, which all ways read alike, so it favours none of them.
-
-    Args:
-        readings: (m, d) vectors of the long texts by pooling and way.
-        truth: (m,) their classes.
-        short: Vectors of all texts as the study reads them.
-        labels: (n,) classes of all texts.
-        parts: Rows of short texts to train on and to validate on.
-
-    Returns:
-        (m,) truth values for each reading.
+    The probe knows short texts only, which all ways read alike, so it favours none of them; `parts`
+    are the rows of `short` to train and to validate on.
     """
     poolings = dict.fromkeys(pooling for pooling, _ in readings)
     probes = {p: fit_on_rows(short.matrix(-1, p), labels, parts) for p in poolings}
@@ -158,15 +121,11 @@ def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the linear centred kernel alignment of two sets of vectors of the same n texts.
+    """Return the linear centred kernel alignment of (n, d) and (n, e) vectors of the same n texts.
 
     It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019).
     Unrelated sets come close to 0 only if n is much larger than d: normal vectors reach about
     d / (n + d). A set without variance has no alignment: the result is not a number.
-
-    Args:
-        first: (n, d) vectors.
-        second: (n, e) vectors.
     """
     a, b = (v.astype(np.float64) for v in (first, second))
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
@@ -184,17 +143,9 @@ def shuffled_cka(first: np.ndarray, second: np.ndarray) -> float:
 def compare_layers(
     pretrained: Vectors, fine_tuned: Vectors, rows: np.ndarray, resamples: int
 ) -> pd.DataFrame:
-    """Compare the vectors of the same texts in every layer and pooling.
+    """Compare the vectors of the same texts in every `layer` and pooling (`name`).
 
-    Args:
-        pretrained: Vectors of all texts before fine-tuning.
-        fine_tuned: Vectors of the same texts after it.
-        rows: Texts to compare.
-        resamples: Bootstrap resamples behind the interval of a mean cosine.
-
-    Returns:
-        Columns `group` (`linear alignment` or `mean cosine`), `name` (pooling), `layer` and
-        `estimate`. Where all vectors are equal there is no alignment.
+    The `group` is `linear alignment` (none where all vectors are equal) or `mean cosine`.
     """
     found: dict[tuple[str, str, int], Estimate] = {}
     for layer, pooling in pretrained.kinds:

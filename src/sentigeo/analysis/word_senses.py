@@ -38,10 +38,8 @@ def word_vectors(
         for row, tokens in enumerate(places):
             pieces = pieces_of(tokens, spans[start + row])
             if not pieces.any():
-                place = start + row
-                raise UserError(
-                    f"'{words[place]}' stands beyond what the encoder reads of text {place + 1}."
-                )
+                word, text = words[start + row], start + row + 1
+                raise UserError(f"'{word}' stands beyond what the encoder reads of text {text}.")
             inside[row, : len(tokens)] = pieces
             outside[row, : len(tokens)] = ~tokens["special"] & ~pieces
         found.append([_mean_of_tokens(states, chosen) for chosen in (inside, outside)])
@@ -78,16 +76,7 @@ def nearest_has_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:
 
 
 def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
-    """Measure how far the senses of each word lie apart, in every layer.
-
-    Args:
-        vectors: (layers + 1, n, d) vectors of the words.
-        table: Columns `word`, `sense`; one row per sentence.
-
-    Returns:
-        Columns `word`, `layer`, `row`, `hit` (the nearest other use has the same sense) and
-        `silhouette`; one row per sentence and layer.
-    """
+    """Measure how far senses lie apart in (layers + 1, n, d) vectors, by sentence and layer."""
     parts = []
     for word, rows in table.groupby("word", sort=False).indices.items():
         senses = table["sense"].to_numpy()[rows]
@@ -102,15 +91,12 @@ def study_senses(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared_word_hits(table: pd.DataFrame) -> np.ndarray:
-    """Tell which of n sentences' nearest other one has the same sense, by TF-IDF of other words.
-
-    Sentences (columns `word`, `sense`, `text`) that share words with none count as wrong.
-    """
+    """Tell which sentences' nearest other one, by TF-IDF of other words, has the same sense."""
     hits = np.zeros(len(table), bool)
     for word, rows in table.groupby("word", sort=False).indices.items():
         counter = TfidfVectorizer(stop_words=[str(word)])
         context = counter.fit_transform(table["text"].to_numpy()[rows]).toarray()
-        shares = (context @ context.T > 0).sum(axis=1) > 1
+        shares = (context @ context.T > 0).sum(axis=1) > 1  # no words with any other is no hit
         hits[rows] = shares & nearest_has_sense(context, table["sense"].to_numpy()[rows])
     return hits
 
@@ -120,9 +106,8 @@ def compare_controls(
 ) -> pd.DataFrame:
     """Put what gives a sense away beside the word's last vector, sentence by sentence.
 
-    Returns:
-        The last layer of what `study_senses` found for the words, with `sense` and the hits of the
-        `embeddings` (layer 0), of the `context` in the last layer and of `shared words`.
+    To the last layer of what `study_senses` found for words it adds `sense` and the hits of
+    `embeddings` (layer 0), of `context` (last layer) and of `shared words`.
     """
     last = study["layer"].max()
     found: pd.DataFrame = study[study["layer"] == last].set_index("row").sort_index()
@@ -134,12 +119,7 @@ def compare_controls(
 
 
 def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
-    """Return mean cosines in every layer, of a word with itself and with other words.
-
-    Returns:
-        Columns `layer`, `name` (`same sense`, `other sense`, `other word`) and `estimate`, with
-        intervals over sentences.
-    """
+    """Estimate mean cosines of a word with itself and with other words, over sentences."""
     word, sense = table["word"].to_numpy(), table["sense"].to_numpy()
     same_word = word[:, None] == word
     same_sense = same_word & (sense[:, None] == sense)

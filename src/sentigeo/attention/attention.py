@@ -1,4 +1,4 @@
-"""Attention: the weights of every head, read from an encoder and merged to words."""
+"""Attention: the weights of every head, merged to words, and whether they explain a decision."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from sentigeo.encoder.encoder import Encoder
+from sentigeo.encoder.extract import embed_texts
 from sentigeo.encoder.tokens import count_tokens, tokenize
 from sentigeo.errors import UserError
 from sentigeo.text import find_words
 
+MEASURES = ("rollout", "attention x gradient", "masking")  # to be compared with `occlusion`
 CELLS = 100_000  # tokens squared, all texts of a batch together
 _PARTS = {"norm": "layer norm", "embedding": "embeddings", "attention": "attention",
           "attn": "attention", "pooler": "pooler"}  # fmt: skip
@@ -68,8 +71,7 @@ def read_versions(
 
 
 def _batches(lengths: np.ndarray) -> Iterator[list[int]]:
-    """Yield rows in order, so many together that their weights stay small."""
-    start = 0
+    start = 0  # in order, so many together that their weights stay small
     for stop in range(1, len(lengths) + 1):
         following = lengths[start : stop + 1]  # with one text more
         if stop == len(lengths) or len(following) * int(following.max()) ** 2 > CELLS:
@@ -78,11 +80,7 @@ def _batches(lengths: np.ndarray) -> Iterator[list[int]]:
 
 
 def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
-    """Run an encoder so that it returns hidden states and, by layer, (b, heads, w, w) weights.
-
-    Raises:
-        UserError: The encoder returns no such weights.
-    """
+    """Run an encoder so that it returns hidden states and, by layer, (b, heads, w, w) weights."""
     usual = encoder.model.config._attn_implementation
     encoder.model.set_attn_implementation("eager")  # the fused product returns no weights
     try:
@@ -97,16 +95,9 @@ def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
 
 
 def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute scaled dot-product attention from a BERT layer's own projections, step by step.
+    """Compute scaled dot-product attention from a `BertLayer`'s own projections, step by step.
 
-    Args:
-        layer: A `BertLayer` or one of the same build.
-        hidden: (b, w, d) input of the layer.
-        mask: (b, w) 1 where there is a token.
-
-    Returns:
-        (b, heads, w, w) weights softmax(QK' / sqrt(size of a head)), and the (b, w, d) values that
-        they mix, heads side by side.
+    From (b, w, d) states and a (b, w) mask to (b, heads, w, w) weights and (b, w, d) mixed values.
     """
     module = layer.attention.self
     query, key, value = (
@@ -146,8 +137,8 @@ def merge_pieces(weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def rollout(weights: np.ndarray) -> np.ndarray:
     """Follow (layers, heads, w, w) attention through all layers (Abnar and Zuidema, 2020).
 
-    Heads are averaged, and half of every token is itself, which is the residual connection. What is
-    returned is (w, w): how much of each token of the input is in each token of the last layer.
+    Heads are averaged, and half of every token is itself, which is the residual connection. Returns
+    (w, w): how much of each token of the input is in each token of the last layer.
     """
     found = np.eye(weights.shape[-1])
     for layer in 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1]):
@@ -156,12 +147,7 @@ def rollout(weights: np.ndarray) -> np.ndarray:
 
 
 def list_tokens(text: str, encoder: Encoder) -> pd.DataFrame:
-    """List the tokens of a text as the encoder reads it, special tokens included.
-
-    Returns:
-        Columns `position`, `token`, `id`, `kind` (`special`, `word`, or `piece`: it continues the
-        word before).
-    """
+    """List a text's tokens as the encoder reads them; a `piece` continues the word before."""
     encoded = encoder.tokenizer(text, truncation=True, return_special_tokens_mask=True)
     ids, words = encoded["input_ids"], pd.Series(encoded.word_ids(), dtype=float)
     special = np.array(encoded["special_tokens_mask"]) > 0
@@ -179,14 +165,98 @@ def state_shapes(text: str, encoder: Encoder) -> list[tuple[int, ...]]:
 
 
 def count_parameters(encoder: Encoder) -> pd.DataFrame:
-    """Count an encoder's weights by what they are for, told from their names.
-
-    Returns:
-        Columns `part`, `weights`, `share`; largest first.
-    """
+    """Count weights by what they are for, told from their names; largest part first."""
     counts: Counter[str] = Counter()
     for name, weight in encoder.model.named_parameters():
         parts = (part for word, part in _PARTS.items() if word in name.lower())
         counts[next(parts, "feed-forward")] += weight.numel()
     found = pd.DataFrame(counts.most_common(), columns=["part", "weights"])
     return found.assign(share=found["weights"] / found["weights"].sum())
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A linear decision on the last layer's first token."""
+
+    encoder: Encoder
+    weights: Tensor  # (classes, d)
+    bias: Tensor  # (classes,)
+
+    def log_probabilities(self, vectors: Tensor) -> Tensor:
+        """Return the (n, classes) logarithms of probabilities of (n, d) vectors."""
+        return (vectors @ self.weights.T + self.bias).log_softmax(dim=-1)
+
+
+def make_decision(encoder: Encoder, probe: Any) -> Decision:
+    """Fold a probe, which standardises vectors first, into one linear decision."""
+    scaler, regression = probe[0], probe[-1]
+    weights = regression.coef_ / scaler.scale_
+    bias = regression.intercept_ - weights @ scaler.mean_
+    if len(weights) == 1:  # two classes have one set of weights
+        weights, bias = np.vstack([-weights, weights]) / 2, np.concatenate([-bias, bias]) / 2
+    return Decision(encoder, torch.tensor(weights).float(), torch.tensor(bias).float())
+
+
+def decide(texts: list[str], decision: Decision) -> np.ndarray:
+    """Return the (n, classes) probabilities that a decision gives texts."""
+    vectors = torch.from_numpy(embed_texts(texts, decision.encoder))
+    return np.asarray(decision.log_probabilities(vectors).exp().numpy())
+
+
+def explain(texts: list[str], decision: Decision) -> list[pd.DataFrame]:
+    """Rate the words and signs of each text in four ways, for the class that is decided for.
+
+    `occlusion` is how much its probability falls when a word is left out, `masking` when a mask, if
+    there is one, stands for it; `rollout` is how much of a word attention brings to the first
+    token; `attention x gradient` is what all weights on a word add to the log-probability.
+    """
+    rated, places = zip(*(_follow_attention(text, decision) for text in texts), strict=True)
+    stand_ins = {"occlusion": "", "masking": decision.encoder.tokenizer.mask_token}
+    changed = {
+        (measure, number): [text[:a] + stand_in + text[b:] for a, b in spans]
+        for measure, stand_in in stand_ins.items()
+        if stand_in is not None
+        for number, (text, spans) in enumerate(zip(texts, places, strict=True))
+    }
+    every = decide([*texts, *(text for part in changed.values() for text in part)], decision)
+    whole, start = every[: len(texts)], len(texts)
+    for (measure, number), part in changed.items():
+        chosen = whole[number].argmax()
+        rated[number][measure] = whole[number, chosen] - every[start : start + len(part), chosen]
+        start += len(part)
+    return list(rated)
+
+
+def _follow_attention(text: str, decision: Decision) -> tuple[pd.DataFrame, np.ndarray]:
+    batch, places = tokenize([text], decision.encoder)
+    found = run_with_attention(decision.encoder, batch)
+    scores = decision.log_probabilities(found.last_hidden_state[:, 0])[0]
+    gradients = torch.autograd.grad(scores.max(), found.attentions)
+    both = zip(found.attentions, gradients, strict=True)
+    pulls = sum((weights * gradient).sum(dim=(0, 1, 2)) for weights, gradient in both)
+    grouped = group_words(text, places[0])
+    plain = np.flatnonzero(~grouped.special)
+    mixed = merge_pieces(rollout(torch.cat(found.attentions).detach().numpy()), grouped.groups)
+    rated = {
+        "word": [grouped.words[place] for place in plain],
+        "rollout": mixed[0, plain],
+        "attention x gradient": np.bincount(grouped.groups, pulls.detach().numpy())[plain],
+    }
+    return pd.DataFrame(rated), grouped.spans[plain]
+
+
+def rank_agreement(explained: list[pd.DataFrame], measure: str) -> np.ndarray:
+    """Return (n,) rank correlations, over words, of a measure's size with that of `occlusion`."""
+    found = []
+    for frame in explained:
+        sizes = frame[[measure, "occlusion"]].abs()
+        ordered = len(frame) > 2 and (sizes != sizes.iloc[0]).any().all()
+        # No order, as in fewer than three words, is no agreement.
+        found.append(spearmanr(*sizes.to_numpy().T).statistic if ordered else 0.0)
+    return np.array(found)
+
+
+def same_first(explained: list[pd.DataFrame], measure: str) -> np.ndarray:
+    """Tell for (n,) texts whether a measure and `occlusion` put the same word first, by size."""
+    firsts = [frame[[measure, "occlusion"]].abs().idxmax() for frame in explained]
+    return np.array([first[measure] == first["occlusion"] for first in firsts])

@@ -10,17 +10,6 @@ from scipy.stats import norm
 
 from sentigeo.analysis.opinion_words import REACH, find_negated, find_opinion
 from sentigeo.attention.attention import Attention, read_attention, read_versions
-from sentigeo.attention.lookups import (
-    Lookups,
-    LookupTest,
-    StratifiedLookups,
-    collect_lookups,
-    compare_starts,
-    compare_targets,
-    lookup_at_distance,
-    lookup_from_first,
-    plain_words,
-)
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.progress import track
 from sentigeo.stats import CONFIDENCE, Estimate, bootstrap, list_estimates, mean_over_runs
@@ -29,30 +18,49 @@ from sentigeo.stats import CONFIDENCE, Estimate, bootstrap, list_estimates, mean
 TARGETS = ("first token", "separator", "same word", "previous", "next", "punctuation",
            "other words")  # fmt: skip
 SINKS = 2  # of these targets, the first, are attention sinks
+Pair = tuple[np.ndarray, np.ndarray]  # attention to a word, and to others in its place
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Attention to certain words, and to others that could stand in their place."""
+
+    observed: np.ndarray  # (n, layers, heads)
+    others: list[np.ndarray]  # n times (layers, heads, k)
+
+    def differences(self) -> np.ndarray:
+        """Return the (n, layers, heads) differences to the mean of the others."""
+        both = zip(self.observed, self.others, strict=True)
+        return np.array([observed - others.mean(axis=-1) for observed, others in both])
+
+
+@dataclass(frozen=True)
+class StratifiedLookups:
+    """Attention from words of two sorts to a word some distance after them, one pair per text."""
+
+    weights: np.ndarray  # (n, layers, heads)
+    distances: np.ndarray  # (n,) words between the two, and one
+    marked: np.ndarray  # (n,) true for the sort in question
+
+
+@dataclass(frozen=True)
+class LookupTest:
+    """What became of a comparison for every head; p-values are corrected for all of them."""
+
+    gain: np.ndarray  # (layers, heads) mean difference of attention; none without texts to compare
+    p_values: np.ndarray  # (layers, heads), see `_correct`
 
 
 @dataclass(frozen=True)
 class HeadStudy:
-    """What the heads of an encoder do in n texts.
+    """What the heads of an encoder do in n texts."""
 
-    Attributes:
-        shares: (n, layers, heads, kinds) attention that words give each kind of target.
-        entropy: (n, layers, heads) of words' attention: 0 for one target, 1 if even.
-        lookups: `as far apart`: from a negation or a word of contrast to the opinion word after it,
-            beside other words as far apart in the same text; `first token`: from the first token to
-            an opinion word, beside other words.
-        starts: The former, beside those from other words as far before an opinion word.
-    """
-
-    shares: np.ndarray
-    entropy: np.ndarray
+    shares: np.ndarray  # (n, layers, heads, kinds) attention that words give each kind of target
+    entropy: np.ndarray  # (n, layers, heads) of words' attention: 0 for one target, 1 if even
+    # `as far apart`: from a negation or a word of contrast to the opinion word after it, beside
+    # other words as far apart in the same text; `first token`: from there to an opinion word.
     lookups: dict[str, Lookups]
-    starts: StratifiedLookups
-
-    @property
-    def negated(self) -> int:
-        """Texts in which a negation or a word of contrast can be compared with other words."""
-        return len(self.lookups["as far apart"].observed)
+    starts: StratifiedLookups  # the former, beside those from other words as far before
 
     def compare(self, shuffles: int) -> dict[str, LookupTest]:
         """Compare lookups with what could stand in their place, by permutation."""
@@ -64,12 +72,10 @@ class HeadStudy:
 
 
 def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str]) -> HeadStudy:
-    """Measure what every head does in n texts; one batch's attention at a time is in memory.
-
-    Opinion words, in lower case, speak for a class.
-    """
+    """Measure what every head does in n texts; opinion words, in lower case, speak for a class."""
     reading, rng = read_attention(texts, encoder), np.random.default_rng(0)
-    negated, opinion, starts, shares, entropies = [], [], [], [], []
+    pairs: dict[str, list[Pair]] = {"as far apart": [], "first token": []}
+    shares, entropies, starts = [], [], []
     for _ in track(range(len(texts)), "reading attention"):
         attention = next(reading)
         shares.append(target_shares(attention))
@@ -77,52 +83,31 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
         flip = find_negated(attention.words, opinions)
         target = find_opinion(attention.words, opinions)
         if flip:
-            negated.append(lookup_at_distance(attention, *flip))
+            pairs["as far apart"].append(lookup_at_distance(attention, *flip))
         if target is not None and attention.special[0]:
-            opinion.append(lookup_from_first(attention, target))
+            pairs["first token"].append(lookup_from_first(attention, target))
         distance = int(rng.integers(1, REACH + 1))  # drawn for every text
-        pair = flip or _pair_before(attention, target, distance)
-        if pair:
-            weights = attention.weights[:, :, pair[0], pair[1]]
-            starts.append((weights, pair[1] - pair[0], flip is not None))
+        if not flip and target is not None and target - distance in plain_words(attention):
+            starts.append((attention.weights[:, :, target - distance, target], distance, False))
+        elif flip:
+            starts.append((attention.weights[:, :, *flip], flip[1] - flip[0], True))
     shape = shares[0].shape[:2]
-    return HeadStudy(
-        np.stack(shares),
-        np.stack(entropies),
-        {
-            "as far apart": collect_lookups(negated, shape),
-            "first token": collect_lookups(opinion, shape),
-        },
-        StratifiedLookups(
-            np.array([own for own, _, _ in starts]).reshape(-1, *shape),
-            np.array([apart for _, apart, _ in starts]),
-            np.array([marked for _, _, marked in starts], bool),
-        ),
-    )
-
-
-def _pair_before(attention: Attention, target: int | None, distance: int) -> tuple[int, int] | None:
-    """Return the places of the word some distance before an opinion word, and of that word."""
-    if target is None or target - distance not in plain_words(attention):
-        return None
-    return target - distance, target
+    lookups = {name: collect_lookups(found, shape) for name, found in pairs.items()}
+    weights, apart, marked = (np.array([start[place] for start in starts]) for place in range(3))
+    lined_up = StratifiedLookups(weights.reshape(-1, *shape), apart, marked.astype(bool))
+    return HeadStudy(np.stack(shares), np.stack(entropies), lookups, lined_up)
 
 
 def target_shares(attention: Attention) -> np.ndarray:
     """Return the (layers, heads, kinds) shares of attention that words give each of `TARGETS`."""
-    weights, kinds = attention.weights[:, :, ~attention.special], target_kinds(attention)
-    rows = kinds[~attention.special]
+    special, places = attention.special, np.arange(len(attention.words))
+    offset = places - places[:, None]  # of every column as seen from every row
+    rules = [special & (places == 0), special, offset == 0, offset == -1, offset == 1,
+             attention.signs]  # fmt: skip
+    rows = np.select(rules, np.arange(len(rules)), len(rules))[~special]
+    weights = attention.weights[:, :, ~special]
     found = [(weights * (rows == kind)).sum(axis=-1).mean(axis=-1) for kind in range(len(TARGETS))]
     return np.stack(found, axis=-1)
-
-
-def target_kinds(attention: Attention) -> np.ndarray:
-    """Return the (v, v) kind of every column as seen from every row, as a place in `TARGETS`."""
-    places = np.arange(len(attention.words))
-    offset = places - places[:, None]
-    rules = [attention.special & (places == 0), attention.special, offset == 0, offset == -1,
-             offset == 1, attention.signs]  # fmt: skip
-    return np.select(rules, np.arange(len(rules)), len(rules))
 
 
 def entropy(attention: Attention) -> np.ndarray:
@@ -136,8 +121,8 @@ def entropy(attention: Attention) -> np.ndarray:
 def find_specialised(shares: np.ndarray, threshold: float) -> np.ndarray:
     """Tell which heads give more than so much of their attention to one kind of target.
 
-    Other words are no kind that a head could specialise in. Intervals hold for all heads and kinds
-    at once (Bonferroni). From (n, layers, heads, kinds) to (layers, heads, kinds - 1) truth values.
+    From (n, layers, heads, kinds) to (layers, heads, kinds - 1): other words are no kind to
+    specialise in. Intervals hold for all heads and kinds at once (Bonferroni).
     """
     kinds = shares[..., :-1]
     z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * kinds[0].size))
@@ -157,11 +142,7 @@ def estimate_specialised(shares: np.ndarray, threshold: float, resamples: int) -
 def rank_heads(
     values: np.ndarray, count: int, resamples: int, *, signed: bool = False
 ) -> pd.DataFrame:
-    """Return the heads with the largest means of (n, layers, heads) values, largest first.
-
-    Returns:
-        Columns `layer` and `head` (counted from 1) and `estimate`, written with its sign if asked.
-    """
+    """Return the heads, counted from 1, with the largest means of (n, layers, heads) values."""
     means, found = values.mean(axis=0), {}
     for place in np.argsort(-means, axis=None, kind="stable")[:count]:
         layer, head = (int(number) for number in np.unravel_index(place, means.shape))
@@ -180,3 +161,77 @@ def divergence(before: Attention, after: Attention) -> np.ndarray:
     """Return the (layers, heads) mean Jensen-Shannon divergence of all rows, in bits: 0 to 1."""
     both = (np.moveaxis(own.weights.astype(np.float64), -1, 0) for own in (before, after))
     return np.asarray((jensenshannon(*both, base=2, axis=0) ** 2).mean(axis=-1))
+
+
+def collect_lookups(found: list[Pair], shape: tuple[int, int]) -> Lookups:
+    """Join (layers, heads) lookups and their others; those without others are left out."""
+    usable = [(observed, others) for observed, others in found if others.shape[-1]]
+    observed = np.array([own for own, _ in usable]).reshape(-1, *shape)
+    return Lookups(observed, [others for _, others in usable])
+
+
+def lookup_at_distance(attention: Attention, source: int, target: int) -> Pair:
+    """Return attention from one word to another, and that of the k pairs of others as far apart."""
+    words = plain_words(attention)
+    starts = words[np.isin(words + target - source, words) & (words != source)]
+    others = attention.weights[:, :, starts, starts + target - source]
+    return attention.weights[:, :, source, target], others
+
+
+def lookup_from_first(attention: Attention, target: int) -> Pair:
+    """Return the attention from the first token to a word, and to the other words."""
+    words = plain_words(attention)
+    return attention.weights[:, :, 0, target], attention.weights[:, :, 0, words[words != target]]
+
+
+def plain_words(attention: Attention) -> np.ndarray:
+    """Return the places of words, without signs and special tokens."""
+    return np.flatnonzero(~attention.signs & ~attention.special)
+
+
+def compare_targets(lookups: Lookups, shuffles: int) -> LookupTest:
+    """Test whether heads attend to some words more than to others that could stand there.
+
+    In every text the word is drawn at random from itself and the others, as if it did not matter.
+    """
+    shape = lookups.observed.shape[1:]
+    if not len(lookups.observed):
+        return LookupTest(np.full(shape, np.nan), np.ones(shape))
+    rng, drawn = np.random.default_rng(0), np.zeros((shuffles, *shape))
+    for observed, others in zip(lookups.observed, lookups.others, strict=True):
+        every = np.concatenate([observed[..., None], others], axis=-1)
+        drawn += np.moveaxis(every[:, :, rng.integers(every.shape[-1], size=shuffles)], -1, 0)
+    p_values = _correct(lookups.observed.mean(axis=0), drawn / len(lookups.others))
+    return LookupTest(lookups.differences().mean(axis=0), p_values)
+
+
+def compare_starts(lookups: StratifiedLookups, shuffles: int) -> LookupTest:
+    """Test whether marked words attend more to words after them than others as far away do.
+
+    Marks are shuffled among pairs of the same distance; distances with one sort only are left out.
+    """
+    strata = [np.flatnonzero(lookups.distances == d) for d in np.unique(lookups.distances)]
+    strata = [rows for rows in strata if 0 < lookups.marked[rows].mean() < 1]
+    if not strata:
+        shape = lookups.weights.shape[1:]
+        return LookupTest(np.full(shape, np.nan), np.ones(shape))
+    rng, marks = np.random.default_rng(0), [lookups.marked[rows] for rows in strata]
+    weights = [lookups.weights[rows] for rows in strata]
+    gain = _difference(weights, marks)
+    shuffled = [_difference(weights, [rng.permutation(m) for m in marks]) for _ in range(shuffles)]
+    return LookupTest(gain, _correct(gain, np.stack(shuffled)))
+
+
+def _difference(weights: list[np.ndarray], marks: list[np.ndarray]) -> np.ndarray:
+    total = np.zeros(weights[0].shape[1:])
+    for stratum, marked in zip(weights, marks, strict=True):
+        total += marked.sum() * (stratum[marked].mean(axis=0) - stratum[~marked].mean(axis=0))
+    return np.asarray(total / sum(marked.sum() for marked in marks))
+
+
+def _correct(found: np.ndarray, shuffled: np.ndarray) -> np.ndarray:
+    # Westfall and Young (1993): a head has to beat the largest standardised one of any head.
+    mean, deviation = shuffled.mean(axis=0), np.maximum(shuffled.std(axis=0), 1e-12)
+    largest = ((shuffled - mean) / deviation).max(axis=(1, 2))
+    reached = (found - mean) / deviation
+    return np.asarray((1 + (largest[:, None, None] >= reached).sum(axis=0)) / (1 + len(shuffled)))

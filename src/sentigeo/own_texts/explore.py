@@ -11,7 +11,7 @@ import pandas as pd
 from IPython.display import Image, display
 from sklearn.decomposition import PCA
 
-from sentigeo.analysis.few_shot import nearest_rows
+from sentigeo.analysis.similarity import nearest_rows
 from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring

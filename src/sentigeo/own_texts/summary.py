@@ -3,8 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from sentigeo.analysis.agreement import estimate_agreement, matched_by_chance
-from sentigeo.analysis.cluster_study import GROUPS, PARTLY, SPLITS, pick_stable
+from sentigeo.analysis.cluster_study import (
+    GROUPS,
+    PARTLY,
+    SPLITS,
+    estimate_agreement,
+    matched_by_chance,
+    pick_stable,
+)
 from sentigeo.analysis.clusters import align_clusters
 from sentigeo.encoder.encoder import PACKAGED_NAME
 from sentigeo.encoder.tokens import count_tokens

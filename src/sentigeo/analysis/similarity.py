@@ -1,10 +1,11 @@
-"""What is done about cosines: treatments of the vectors, thresholds, texts of equal length."""
+"""What cosines are good for: treatments of vectors, thresholds, a few labelled texts."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
 
 from sentigeo.analysis.cosines import (
     BINS,
@@ -16,12 +17,15 @@ from sentigeo.analysis.cosines import (
     unit_rows,
 )
 from sentigeo.errors import UserError
-from sentigeo.stats import Estimate, half_sample_all, half_samples
+from sentigeo.progress import track
+from sentigeo.stats import Estimate, half_sample_all, half_samples, list_estimates, mean_over_runs
 
 TOP = 3  # principal components that are removed
 FLAT = 1e-9  # share of the largest variance below which a direction is left out
 PARTNERS = 5  # texts that each text is paired with
 FIFTHS = 5  # groups of texts by length
+INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
+METHODS = ("nearest text", "nearest class mean", "logistic regression")
 Transform = Callable[[np.ndarray], np.ndarray]
 
 
@@ -47,11 +51,7 @@ def learn_transforms(train: np.ndarray) -> dict[str, Transform]:
 
 
 def threshold_curve(counts: PairCounts) -> pd.DataFrame:
-    """Return precision, recall and F1 of taking pairs beyond a threshold for pairs of one class.
-
-    Returns:
-        Columns `threshold`, `precision`, `recall`, `f1`; one row per bin, from low to high.
-    """
+    """Rate each threshold, a bin, that takes pairs beyond it for pairs of one class."""
     same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
     every = same + counts.between[::-1].cumsum()[::-1]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -80,9 +80,8 @@ def judge_threshold(
 ) -> dict[str, Estimate]:
     """Estimate what a threshold is worth on (n, d) vectors that it was not chosen on.
 
-    Returns:
-        `precision`, `recall`, `f1`, and `gain`, by how much precision surpasses the share of all
-        pairs that are of one class; with intervals over texts, not a number where no pair passes.
+    `gain` is by how much precision surpasses the share of all pairs that are of one class.
+    Intervals are over texts; what no pair passes has no precision.
     """
     units = unit_rows(vectors)
     span = find_span(units)
@@ -122,13 +121,77 @@ def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
 
 
 def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
-    """Estimate the mean cosine of pairs of texts that are about equally long.
-
-    Returns:
-        Columns `words` (mean length) and `estimate`; from short to long fifths.
-    """
+    """Estimate the mean cosine within fifths of the texts by length; `words` is the mean length."""
     order = np.argsort(lengths, kind="stable")
     fifths = np.array_split(order, min(FIFTHS, len(order)))
-    words = [float(lengths[part].mean()) for part in fifths]
-    found = pd.Series([estimate_mean_cosine(vectors[part]) for part in fifths], dtype=object)
-    return pd.DataFrame({"words": words}).assign(estimate=found)
+    rows = [(float(lengths[part].mean()), estimate_mean_cosine(vectors[part])) for part in fifths]
+    return pd.DataFrame(rows, columns=["words", "estimate"])
+
+
+def classify_by_cosine(
+    shots: np.ndarray, labels: np.ndarray, vectors: np.ndarray, method: str
+) -> np.ndarray:
+    """Classify (n, d) vectors by a few (s, d) labelled ones, with one of `METHODS`."""
+    return _classify(unit_rows(shots), labels, unit_rows(vectors), method)
+
+
+def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        if len(members) < count:
+            reason = f"a class has only {len(members)} texts"
+            raise UserError(f"{count} shots are not possible: {reason}.")
+        rows.append(members[:count])
+    return np.concatenate(rows)
+
+
+def few_shot_hits(
+    train: np.ndarray, known: np.ndarray, test: np.ndarray, truth: np.ndarray,
+    *, counts: list[int], draws: int,
+) -> dict[tuple[str, int], np.ndarray]:  # fmt: skip
+    """Return (draws, n) weighted hits among test texts by method and drawn shots of each class."""
+    hits: dict[tuple[str, int], list[np.ndarray]] = {}
+    units, new = unit_rows(train), unit_rows(test)
+    for seed in track(range(draws), "drawing shots"):
+        for count in counts:
+            rows = draw_shots(known, count, seed)
+            for method in METHODS:
+                found = _classify(units[rows], known[rows], new, method)
+                hits.setdefault((method, count), []).append(found == truth)
+    return {key: balance_hits(np.stack(found), truth) for key, found in hits.items()}
+
+
+def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Weigh (draws, n) hits so that every class counts as much, as it does among the shots."""
+    sizes = np.bincount(truth)
+    return np.asarray(hits * (len(truth) / (sizes > 0).sum() / np.maximum(sizes, 1))[truth])
+
+
+def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
+    """Summarise (draws, n) weighted hits; `bottom` and `top` are the range of 95% of the draws."""
+    means = {key: mean_over_runs(found, resamples) for key, found in hits.items()}
+    ranges = [np.quantile(found.mean(axis=1), [0.025, 0.975]) for found in hits.values()]
+    bottom, top = zip(*ranges, strict=True)
+    return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
+
+
+def nearest_rows(
+    query: np.ndarray, vectors: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the vectors nearest to one by cosine, nearest first, and their cosines."""
+    cosines = unit_rows(vectors) @ unit_rows(query[np.newaxis])[0]
+    rows = np.argsort(-cosines, kind="stable")[:count]
+    return rows, cosines[rows]
+
+
+def _classify(shots: np.ndarray, labels: np.ndarray, new: np.ndarray, method: str) -> np.ndarray:
+    if method == "logistic regression":
+        regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=500)
+        return np.asarray(regression.fit(shots, labels).predict(new))
+    if method == "nearest class mean":
+        classes = np.unique(labels)
+        shots = unit_rows(np.stack([shots[labels == number].mean(axis=0) for number in classes]))
+        labels = classes
+    return np.asarray(labels[(new @ shots.T).argmax(axis=1)])
