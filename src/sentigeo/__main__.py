@@ -41,7 +41,6 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _chapter(options: argparse.Namespace) -> None:
-    """Execute one chapter, after what it needs."""
     profile = _load_profile(options)
     from sentigeo.preflight import check_run
     from sentigeo.report.plan import find_name
@@ -53,12 +52,10 @@ def _chapter(options: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
-    """Say which chapters are up to date; nothing is run."""
     profile = _load_profile(options)
     from sentigeo.preflight import recall_run
     from sentigeo.report.fingerprint import Conditions
-    from sentigeo.report.plan import plan_chapters
-    from sentigeo.report.status import describe_published, describe_status
+    from sentigeo.report.plan import describe_published, describe_status, plan_chapters
 
     conditions, paths = recall_run(profile) or Conditions(), run_paths(profile.run_name)
     tasks = plan_chapters(profile, ROOT, conditions)
@@ -157,7 +154,6 @@ def _load_profile(options: argparse.Namespace) -> Profile:
 
 
 def _expand(path: str) -> Path:
-    """Return a path with `~` replaced by the home folder it stands for."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -212,9 +208,8 @@ def _add_texts(commands: Any) -> None:
         ("pooling", "auto", "cls, mean, max, or auto: as the encoder was trained (the default)"),
     ):
         command.add_argument(f"--{name}", default=default, help=help_text)
-    command.add_argument(
-        "--max-length", default=256, type=int, help="tokens of a text to read (default: 256)"
-    )
+    length = "tokens of a text to read (default: %(default)s)"
+    command.add_argument("--max-length", default=256, type=int, help=length)
     command.set_defaults(run=_texts)
 
 

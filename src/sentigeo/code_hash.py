@@ -16,10 +16,8 @@ NAME = PACKAGE.name
 def hash_code(*modules: str) -> str:
     """Return one SHA-256 over modules of this package and all that they import from it.
 
-    Docstrings, comments, formatting and descriptions of fields do not count.
-
-    Args:
-        *modules: Dotted names; a module that keeps results names itself: `__name__`.
+    Docstrings, comments, formatting and descriptions of fields do not count. A module that keeps
+    results names itself: `__name__`.
     """
     return hash_json({name: _canonical(name) for name in sorted(import_closure(modules))})
 
@@ -36,7 +34,7 @@ def import_closure(modules: Iterable[str]) -> set[str]:
 
 def imports_of(code: str) -> set[str]:
     """Return the modules of this package that some code imports."""
-    return {name for name in map(_module_of, _imported_names(code)) if name}
+    return {name for name in _imported_names(code) if _find(name)}
 
 
 def hash_modules(modules: Iterable[str]) -> dict[str, str]:
@@ -55,9 +53,8 @@ def words_of(code: str) -> frozenset[str]:
 
 def packages_of(code: Iterable[str]) -> dict[str, str]:
     """Return the versions of the packages that some code imports, and of what these rest on."""
-    owners = _owners()
-    roots = {name.partition(".")[0] for text in code for name in _imported_names(text)}
-    new = {owner.lower() for root in roots for owner in owners.get(root, []) if root != NAME}
+    roots = {name.partition(".")[0] for text in code for name in _imported_names(text)} - {NAME}
+    new = {owner.lower() for root in roots for owner in _owners().get(root, [])}
     found: dict[str, str] = {}
     while new:
         found |= {name: version(name) for name in new}
@@ -117,27 +114,20 @@ def _statements(code: str) -> list[tuple[str, frozenset[str]]]:
     return found
 
 
-def _module_of(name: str) -> str | None:
-    return name if name.partition(".")[0] == NAME and _find(name) else None
-
-
 def _find(module: str) -> Path | None:
     """Return the file of a module of this package; that of a package is its `__init__.py`."""
     parts = module.split(".")
     if parts[0] != NAME:
         return None
     place = PACKAGE.joinpath(*parts[1:])
-    files = (
-        (place.with_suffix(".py"), place / "__init__.py") if parts[1:] else (place / "__init__.py",)
-    )
-    return next((file for file in files if file.is_file()), None)
+    files = [place.with_suffix(".py"), place / "__init__.py"]
+    return next((file for file in files[not parts[1:] :] if file.is_file()), None)
 
 
 def _requirements(package: str) -> set[str]:
     """Return the installed packages that a package needs, without those of its extras."""
     needs = [need for need in requires(package) or [] if "extra ==" not in need]
-    names = {re.split(r"[^\w.-]", need, maxsplit=1)[0].lower() for need in needs}
-    return {name for name in names if _is_installed(name)}
+    return {*filter(_is_installed, (re.split(r"[^\w.-]", need)[0].lower() for need in needs))}
 
 
 @cache

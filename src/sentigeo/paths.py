@@ -16,7 +16,7 @@ PUBLISHED_PROFILE = "laptop"
 CACHE_VARIABLE = "SENTIGEO_CACHE"  # another place for derived arrays
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunPaths:
     """The folders of one run.
 
@@ -33,61 +33,23 @@ class RunPaths:
     build: Path
     cache: Path
 
-    @property
-    def figures(self) -> Path:
-        """Figures of the last complete run."""
-        return self.output / "figures"
-
-    @property
-    def reports(self) -> Path:
-        """Executed notebooks, results and site of the last complete run."""
-        return self.output / "reports"
-
-    @property
-    def stage(self) -> Path:
-        """Where a run writes until it is complete."""
-        return self.build / "stage" / self.name
-
-    @property
-    def parts(self) -> Path:
-        """What the chapters last recorded on this machine, for notebooks that are run by hand."""
-        return self.build / "parts" / self.name
-
-    @property
-    def lab(self) -> Path:
-        """What notebooks that are run by hand make."""
-        return self.build / "lab" / self.name
-
-    @property
-    def chapters(self) -> Path:
-        """Chapters that were executed one by one."""
-        return self.build / "chapters" / self.name
-
-    @property
-    def checkpoints(self) -> Path:
-        """Links to the trained models of the last run."""
-        return self.build / "checkpoints" / self.name
-
-    @property
-    def site_scratch(self) -> Path:
-        """Where the site is put together."""
-        return self.build / "site" / self.name
-
-    @property
-    def failed(self) -> Path:
-        """Where a failed run leaves its notebooks to be read."""
-        return self.build / "failed" / self.name
+    def __post_init__(self) -> None:
+        self.figures = self.output / "figures"  # of the last complete run
+        self.reports = self.output / "reports"  # its executed notebooks, results and site
+        self.stage = self.build / "stage" / self.name  # where a run writes until it is complete
+        self.parts = self.build / "parts" / self.name  # what chapters last recorded here
+        self.lab = self.build / "lab" / self.name  # what notebooks make that are run by hand
+        self.chapters = self.build / "chapters" / self.name  # that were executed one by one
+        self.checkpoints = self.build / "checkpoints" / self.name  # links to trained models
+        self.site_scratch = self.build / "site" / self.name  # where the site is put together
+        self.failed = self.build / "failed" / self.name  # notebooks of a failed run, to be read
 
 
 def run_paths(name: str, root: Path = ROOT) -> RunPaths:
     """Return the folders of the run `name`; only the published profile writes tracked ones."""
-    build = root / "build"
-    return RunPaths(
-        name=name,
-        output=root if name == PUBLISHED_PROFILE else build / name,
-        build=build,
-        cache=Path(os.environ.get(CACHE_VARIABLE, root / "data" / "cache")).resolve(),
-    )
+    build, cache = root / "build", os.environ.get(CACHE_VARIABLE, root / "data" / "cache")
+    output = root if name == PUBLISHED_PROFILE else build / name
+    return RunPaths(name, output, build, Path(cache).resolve())
 
 
 def list_chapters(root: Path = ROOT) -> list[Path]:
@@ -97,10 +59,8 @@ def list_chapters(root: Path = ROOT) -> list[Path]:
 
 def locate(name: str) -> Path | None:
     """Find a file or folder that a person named, from here or from the repository."""
-    for path in (Path(name).expanduser(), ROOT / name):
-        if path.exists():
-            return path
-    return None
+    places = (Path(name).expanduser(), ROOT / name)
+    return next((path for path in places if path.exists()), None)
 
 
 def package_folder(package: str) -> Path:

@@ -1,6 +1,7 @@
 """What is found out before any notebook starts: whether a run can be made, and what fits it."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,7 @@ DEEP_EPOCHS, DEEP_DRAWS = 30, 3  # that claims on deep clustering are about
 def check_run(profile: Profile) -> Conditions:
     """Refuse what no notebook could work with, and find the chapters and cells that do not fit.
 
-    Returns:
-        What does not fit, with reasons; for the shipped profile `laptop` there is nothing.
-
-    Raises:
-        UserError: Texts or encoder cannot be used.
+    For the shipped profile `laptop` there is nothing that does not fit.
     """
     store, key = Store(run_paths(profile.run_name).cache), _key(profile)
     if key is None:
@@ -52,9 +49,9 @@ def _read(folder: Path) -> Conditions:
 
 def _key(profile: Profile) -> dict[str, Any] | None:
     """Return all that the conditions of a run depend on, if that can be known."""
-    sources = [identify_source(profile.model, profile.model_revision)]
-    sources.append(identify_source(profile.reviews, profile.reviews_revision))
-    sources += [identify_source(name, None) for name in profile.deep_sets]
+    named = [(profile.model, profile.model_revision), (profile.reviews, profile.reviews_revision)]
+    named += [(name, None) for name in profile.deep_sets]
+    sources = [identify_source(*own) for own in named]
     if None in sources:
         return None
     return {
@@ -66,7 +63,6 @@ def _key(profile: Profile) -> dict[str, Any] | None:
 
 
 def _examine(profile: Profile, store: Store) -> Conditions:
-    """Look at texts and encoder."""
     from sentigeo.data.text_sets import load_text_sets  # all of these are slow to import
     from sentigeo.encoder.bert_layers import encoder_layers
     from sentigeo.encoder.corpus import make_corpus
@@ -84,24 +80,22 @@ def _examine(profile: Profile, store: Store) -> Conditions:
     if not skipped[DEEP]:
         _check_budget("deep_tokens", profile.deep_tokens, encoder)
         load_text_sets(profile, corpus)
-    unmet = list_unmet(profile, corpus, encoder)
+    unmet = _list_unmet(profile, corpus, encoder)
     return Conditions({name: why for name, why in skipped.items() if why}, unmet)
 
 
-def list_unmet(profile: Profile, corpus: Any, encoder: Any) -> dict[str, str]:
+def _list_unmet(profile: Profile, corpus: Any, encoder: Any) -> dict[str, str]:
     """Return the conditions that do not hold for a run, and why; cells and claims name them."""
     from sentigeo.encoder.bert_layers import BERT_LIKE
 
-    classes, language = corpus.classes, profile.language
-    unfit = why_unfit(classes, language)
-    kind = encoder.model.config.model_type
+    classes, language, kind = corpus.classes, profile.language, encoder.model.config.model_type
+    unfit, english = why_unfit(classes, language), language == ENGLISH
     long, draws = _few_long_reviews(profile, corpus, encoder), _no_other_draws(profile, corpus)
     trained = profile.deep_epochs >= DEEP_EPOCHS and profile.deep_draws >= DEEP_DRAWS
-    polar, english = classes == HANDCRAFTED_CLASSES, language == ENGLISH
     conditions = {
         "pairs": (not unfit, f"There are no handcrafted texts for these reviews: {unfit}."),
         "two-classes": (len(classes) == 2, f"There are {len(classes)} classes, not two."),
-        "polarity": (polar, "The classes are not negative and positive."),
+        "polarity": (classes == HANDCRAFTED_CLASSES, "The classes are not negative and positive."),
         "english": (english, f"The texts are English, and the reviews' language is '{language}'."),
         "long-reviews": (not long, long),
         "other-draws": (not draws, draws),
@@ -113,10 +107,8 @@ def list_unmet(profile: Profile, corpus: Any, encoder: Any) -> dict[str, str]:
 
 def _check_budget(key: str, tokens: int, encoder: Any) -> None:
     if tokens > encoder.max_length:
-        raise UserError(
-            f"{key} is {tokens}, but {encoder.name} reads at most {encoder.max_length} tokens: "
-            "lower it."
-        )
+        most = f"{encoder.name} reads at most {encoder.max_length} tokens"
+        raise UserError(f"{key} is {tokens}, but {most}: lower it.")
 
 
 def _few_long_reviews(profile: Profile, corpus: Any, encoder: Any) -> str:
@@ -137,12 +129,8 @@ def _no_other_draws(profile: Profile, corpus: Any) -> str:
     scored = sample_test_pool(reviews, profile)["id"]
     others = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(scored)]
     least = 2 * round(profile.draw_per_label * (1 - profile.validation_share))
-    if (
-        others["label"].value_counts().reindex(range(len(corpus.classes)), fill_value=0).min()
-        < least
-    ):
-        return "There are too few reviews for draws that differ."
-    return ""
+    counts = others["label"].value_counts().reindex(range(len(corpus.classes)), fill_value=0)
+    return "There are too few reviews for draws that differ." if counts.min() < least else ""
 
 
 def _no_keywords(texts: list[str]) -> str:
@@ -150,9 +138,8 @@ def _no_keywords(texts: list[str]) -> str:
     from sentigeo.analysis.keywords import least_texts, share_a_term
 
     least = least_texts(len(texts))
-    if share_a_term(texts, least):
-        return ""
-    return f"No word but stop words is used by {least} training reviews or more."
+    why = f"No word but stop words is used by {least} training reviews or more."
+    return "" if share_a_term(texts, least) else why
 
 
 def _no_attention(encoder: Any) -> str:
@@ -160,11 +147,7 @@ def _no_attention(encoder: Any) -> str:
     from sentigeo.attention.attention import run_with_attention
     from sentigeo.encoder.tokens import tokenize
 
-    try:
-        run_with_attention(encoder, tokenize(["A word."], encoder)[0])
-    except UserError as error:
-        return str(error)
-    return ""
+    return _refusal(run_with_attention, encoder, tokenize(["A word."], encoder)[0])
 
 
 def _no_deep_clustering(encoder: Any, profile: Profile) -> str:
@@ -174,8 +157,13 @@ def _no_deep_clustering(encoder: Any, profile: Profile) -> str:
 
     if not usable_sets(profile):
         return f"All of deep_sets are English; the language of this run is '{profile.language}'."
+    return _refusal(check_masked_lm, encoder)
+
+
+def _refusal(check: Callable[..., object], *arguments: Any) -> str:
+    """Return what a check says against its arguments, if anything."""
     try:
-        check_masked_lm(encoder)
+        check(*arguments)
     except UserError as error:
         return str(error)
     return ""

@@ -26,33 +26,23 @@ def track(
 
     In a running report the notebook stays clean: it leaves a note, which the runner shows.
     Elsewhere a bar is drawn in a terminal or in JupyterLab, and without either a plain line is
-    written now and then.
-
-    Args:
-        items: What to go through.
-        name: What is being done.
-        weights: How much work each item is; one unit each by default.
-        unit: What the weights count.
+    written now and then. Weights say how much work each item is, and `unit` what they count.
     """
     weights = weights or [1] * len(items)
     note = os.environ.get(NOTE_VARIABLE)
     quiet = note is not None or not items or not (sys.stderr.isatty() or get_ipython())
-    began, done = time.monotonic(), 0
+    total, done, began = sum(weights), 0, time.monotonic()
     said = began
-    with auto_tqdm(
-        total=sum(weights), desc=name, unit=f" {unit}", unit_scale=True, disable=quiet
-    ) as bar:
+    with auto_tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=True, disable=quiet) as bar:
         for item, weight in zip(items, weights, strict=True):
             yield item
             bar.update(weight)
-            done += weight
-            now = time.monotonic()
+            done, now = done + weight, time.monotonic()
             if note:
-                write_text(Path(note), _describe(name, done, sum(weights), now - began, unit))
+                write_text(Path(note), _describe(name, done, total, now - began, unit))
             elif quiet and now - said >= EVERY:
-                text = _describe(name, done, sum(weights), now - began, unit)
-                print(text, file=sys.stderr, flush=True)
                 said = now
+                print(_describe(name, done, total, now - began, unit), file=sys.stderr, flush=True)
 
 
 def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> str:
@@ -87,9 +77,9 @@ class RunProgress:
         self.notebooks, self.notes, self.every = notebooks, notes, every
         self.stream = stream or sys.stderr
         self.done = 0
+        self.total: Any = None
         self.running: dict[str, Running] = {}
         self.free: list[Any] = []  # bars of notebooks that are complete
-        self.total: Any = None
         if self.stream.isatty():
             self.total = tqdm(total=notebooks, unit="notebook", file=self.stream, desc="report")
 
@@ -113,19 +103,20 @@ class RunProgress:
     def finish(self, name: str, seconds: float) -> None:
         """A running notebook is complete."""
         own = self.running.pop(name)
-        self.done += 1
-        if own.bar is None:
-            self.line(f"[{self.done}/{self.notebooks}] {name} in {seconds:.1f} s")
-            return
-        own.bar.n = own.bar.total
-        own.bar.set_postfix_str("")
-        self.free.append(own.bar)
-        self.total.update()
+        if own.bar is not None:
+            own.bar.n = own.bar.total
+            own.bar.set_postfix_str("")
+            self.free.append(own.bar)
+        self._count(None if own.bar is not None else f"{name} in {seconds:.1f} s")
 
     def reuse(self, name: str) -> None:
         """A notebook need not run: what it would make is in the cache."""
+        self._count(f"{name} unchanged, from the cache")
+
+    def _count(self, said: str | None) -> None:
         self.done += 1
-        self.line(f"[{self.done}/{self.notebooks}] {name} unchanged, from the cache")
+        if said:
+            self.line(f"[{self.done}/{self.notebooks}] {said}")
         if self.total is not None:
             self.total.update()
 

@@ -6,12 +6,12 @@ import yaml
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import (
     LEDGER,
-    badge_of,
     claims_of,
     judge_claim,
     ledger_table,
     list_margins,
     load_claims,
+    show_badge,
     show_claim,
 )
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters
@@ -136,8 +136,8 @@ def test_the_ledger_lies_beside_the_chapters():
 
 
 def test_badges():
-    assert badge_of("partly") == "verdict-partly"
-    assert badge_of("not testable in this profile") == "verdict-not-testable"
+    assert 'class="verdict verdict-partly"' in show_badge("partly")
+    assert 'class="verdict verdict-not-testable"' in show_badge("not testable in this profile")
 
 
 CLAIM = {

@@ -10,8 +10,8 @@ from sentigeo.ledger.rules import (
     judge_between,
     judge_separation,
     judge_within,
+    leaves_of,
     list_bounds,
-    list_metrics,
     match_names,
 )
 from sentigeo.stats import Estimate
@@ -137,12 +137,12 @@ def test_a_missing_metric_is_an_error():
         judge({"above": {"nothing.*": 0.5}}, ESTIMATES)
 
 
-def test_metrics_of_a_rule_are_listed():
+def test_comparisons_of_a_rule_are_listed():
     rule = {"all": [{"rule": YES, "partly_unless": UNSURE}, {"holds": [NO]}]}
-    assert list_metrics(rule) == ["high.a", "wide.a", "low.a"]
-    assert list_metrics({"separation": {"overlap": YES, "apart": NO, "rise": NO}}) == [
-        "high.a", "low.a", "low.a",
-    ]  # fmt: skip
+    high, wide, low = (("above", f"{name}.a", 0.5) for name in ("high", "wide", "low"))
+    assert leaves_of(rule) == [high, wide, low]
+    separation = {"separation": {"overlap": YES, "apart": NO, "rise": NO}}
+    assert leaves_of(separation) == [high, low, low]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_metrics_of_a_rule_are_listed():
 )
 def test_unknown_words_are_refused(rule):
     with pytest.raises(UserError, match=r"none of|one word"):
-        list_metrics(rule)
+        leaves_of(rule)
 
 
 def test_a_star_stands_for_anything():

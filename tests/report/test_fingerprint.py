@@ -1,5 +1,6 @@
 import json
 import shutil
+import subprocess
 
 import pytest
 from fake_notebooks import write_notebook
@@ -7,7 +8,15 @@ from fake_notebooks import write_notebook
 from sentigeo import code_hash
 from sentigeo.paths import list_chapters
 from sentigeo.profile import load_profile
-from sentigeo.report.fingerprint import chapter_code, chapter_key, explain, hash_chapter
+from sentigeo.report.fingerprint import (
+    chapter_code,
+    chapter_key,
+    explain,
+    find_blas,
+    find_commit,
+    find_processor,
+    hash_chapter,
+)
 
 MODULES = {
     "constants": '"""Numbers."""\n\nLIMIT = 3\n',
@@ -134,7 +143,36 @@ def test_what_every_chapter_rests_on_is_little():
     for source in list_chapters():
         modules = chapter_code(source)["code"]
         assert "sentigeo.report.notebook" in modules
-        for name in ("runner", "publish", "site", "provenance", "reproduce"):
+        for name in ("runner", "publish", "site", "reproduce"):
             assert f"sentigeo.report.{name}" not in modules, source.stem
         assert ("sentigeo.report.headline" in modules) == (source.stem == "12_claims")
         assert len(hash_chapter(source)) == 64
+
+
+def git(root, *words):
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(root), *words],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_the_commit_says_whether_anything_but_the_report_was_changed(tmp_path):
+    assert find_commit(tmp_path) is None
+    git(tmp_path, "init")
+    assert find_commit(tmp_path) is None  # nothing is committed yet
+    (tmp_path / "code.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    commit = find_commit(tmp_path)
+    assert len(commit) == 40
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/results.json").write_text("{}")
+    (tmp_path / "README.md").write_text("numbers")
+    assert find_commit(tmp_path) == commit
+    (tmp_path / "code.py").write_text("2")
+    assert find_commit(tmp_path) == f"{commit}+changes"
+
+
+def test_the_machine_has_names():
+    assert find_processor()
+    assert "blas" in find_blas().lower() or "mkl" in find_blas().lower()

@@ -9,7 +9,7 @@ from PIL import Image
 
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters, run_paths
 from sentigeo.profile import load_profile
-from sentigeo.report.provenance import stale_chapters
+from sentigeo.report.fingerprint import stale_chapters
 
 PUBLISHED = run_paths("laptop")
 SOURCES = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))

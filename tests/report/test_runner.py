@@ -12,10 +12,10 @@ from fake_notebooks import snapshot, wait_for, write_chapter, write_notebook
 from sentigeo.errors import UserError
 from sentigeo.paths import run_paths
 from sentigeo.profile import load_profile
+from sentigeo.report.execute import Process
 from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.plan import plan_chapters
-from sentigeo.report.process import Process
-from sentigeo.report.publish import prepare, run_chapter
+from sentigeo.report.publish import run_chapter
 from sentigeo.report.runner import Run, run_chapters
 
 COUNT = """from pathlib import Path
@@ -48,7 +48,7 @@ def executed(root, fresh=(), **changes):
     (root / "log").write_text("")
     profile = load_profile("quick", **changes)
     paths = run_paths(profile.run_name, root)
-    run = prepare(Run(profile, paths, paths.stage, root, Conditions(), frozenset(fresh)))
+    run = Run(profile, paths, paths.stage, root, Conditions(), frozenset(fresh))
     run_chapters(plan_chapters(profile, root, Conditions()), run)
     return (root / "log").read_text().split()
 

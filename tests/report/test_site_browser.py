@@ -5,8 +5,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 from map_reader import Reader
+from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = [pytest.mark.browser, pytest.mark.published]
 DESKTOP, PHONE = (1200, 900), (375, 740)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from sentigeo.errors import UserError
 from sentigeo.ledger.metrics import Metric, describe_metric, read_metric
-from sentigeo.ledger.rules import NOT_TESTABLE, Rule, judge, list_bounds, list_metrics, match_names
+from sentigeo.ledger.rules import NOT_TESTABLE, Rule, judge, leaves_of, list_bounds, match_names
 from sentigeo.paths import NOTEBOOKS
 
 LEDGER = NOTEBOOKS / "claims.yaml"
@@ -28,11 +28,9 @@ class Claim(BaseModel):
         source: The document that makes it.
         statement: What is claimed.
         chapter: The chapter that measures it.
-        measure: What is measured, in words.
-        metric: The name of that metric.
+        measure: What is measured, in words; `metric` is its name.
         others: Further metrics that belong to the answer, by their names in words.
-        rule: How measurements decide, in words.
-        verdict: The same as a rule that `rules.judge` reads.
+        rule: How measurements decide, in words; `verdict` is that as `rules.judge` reads it.
         requires: The condition without which it cannot be tested, as `preflight` names it.
     """
 
@@ -51,11 +49,7 @@ class Claim(BaseModel):
 
 
 def load_claims(path: Path = LEDGER) -> list[Claim]:
-    """Read the ledger's declarations.
-
-    Raises:
-        UserError: Names the claim that is declared wrongly.
-    """
+    """Read the ledger's declarations; an error names the claim that is declared wrongly."""
     try:
         declared = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)  # ten times as fast
         claims = TypeAdapter(list[Claim]).validate_python(declared)
@@ -65,7 +59,7 @@ def load_claims(path: Path = LEDGER) -> list[Claim]:
         if claim.id in [earlier.id for earlier in claims[:number]]:
             raise UserError(f"{path.name} declares the claim {claim.id} twice.")
         try:
-            list_metrics(claim.verdict)
+            leaves_of(claim.verdict)
         except UserError as error:
             raise UserError(f"The rule of {claim.id} in {path.name}: {error}.") from None
     return claims
@@ -79,20 +73,17 @@ def claims_of(notebook: Path) -> list[Claim]:
 
 
 def judge_claim(claim: Claim, metrics: Mapping[str, Metric], reason: str | None) -> Judged:
-    """Put a claim to the test.
+    """Put a claim to the test, by every metric that was recorded.
 
     Args:
         claim: As declared.
-        metrics: Every metric that was recorded.
+        metrics: By name.
         reason: Why it cannot be tested in this run, if so.
 
     Returns:
         What `results.json` holds of a claim; its `margin` is how far the nearest end of the main
         metric's interval is from the nearest number at which the verdict may change, negative if
         the interval holds that number, and null if the main metric is not compared with one.
-
-    Raises:
-        UserError: It rests on a metric that no chapter recorded.
     """
     main = metrics.get(claim.metric, NOTHING)
     return {
@@ -100,11 +91,8 @@ def judge_claim(claim: Claim, metrics: Mapping[str, Metric], reason: str | None)
         "rule": claim.rule,
         **main,
         "others": [
-            {
-                "measure": words.replace("*", middle.replace("_", " ")),
-                "metric": name,
-                **metrics[name],
-            }
+            {"measure": words.replace("*", middle.replace("_", " ")), "metric": name}
+            | metrics[name]
             for words, pattern in claim.others.items()
             for name, middle in match_names(pattern, metrics)
         ],
@@ -137,13 +125,9 @@ def show_claim(judged: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def show_badge(verdict: str) -> str:
-    """Return a verdict in HTML, with a class that a page can colour."""
-    return f'<b class="verdict {badge_of(verdict)}">{verdict}</b>'
-
-
-def badge_of(verdict: str) -> str:
-    """Return the class of a verdict on a page, such as `verdict-not-supported`."""
-    return "verdict-" + "-".join(verdict.removesuffix(" in this profile").split())
+    """Return a verdict in HTML, with a class such as `verdict-not-supported`, for its colour."""
+    kind = "-".join(verdict.removesuffix(" in this profile").split())
+    return f'<b class="verdict verdict-{kind}">{verdict}</b>'
 
 
 def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:
@@ -157,26 +141,15 @@ def _judge(claim: Claim, metrics: Mapping[str, Metric]) -> str:
 
 
 def ledger_table(claims: Sequence[Judged], skipped: Collection[str] = ()) -> tuple[str, str]:
-    """Return all claims as a table, in HTML with links to their chapters, and as plain text.
-
-    Args:
-        claims: Judged claims.
-        skipped: Chapters that cannot be linked to.
-    """
+    """Return judged claims as a table, in HTML and as plain text; skipped chapters get no link."""
     rows, lines = [], []
     for claim in claims:
         measured = claim["reason"] or f"{claim['measure']}: {describe_metric(claim)}"
         chapter, statement = claim["chapter"], escape(claim["statement"])
         link = f'<a href="{chapter}.ipynb#{claim["id"]}">'
-        cells = [
-            escape(claim["id"]),
-            escape(claim["source"]),
-            statement if chapter in skipped else f"{link}{statement}</a>",
-            escape(measured),
-            escape(claim["rule"]),
-            show_badge(claim["verdict"]),
-            escape(chapter),
-        ]
+        said = statement if chapter in skipped else f"{link}{statement}</a>"
+        cells = [claim["id"], claim["source"], said, escape(measured), escape(claim["rule"])]
+        cells += [show_badge(claim["verdict"]), chapter]
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
         lines.append(f"{claim['id']} {claim['statement']} {measured}: {claim['verdict']}")
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
@@ -186,16 +159,11 @@ def ledger_table(claims: Sequence[Judged], skipped: Collection[str] = ()) -> tup
 
 
 def list_margins(claims: Sequence[Judged]) -> pd.DataFrame:
-    """List the claims that are decided by their main metric, the closest calls first.
-
-    Returns:
-        Columns `claim`, `statement`, `verdict`, `measured`, `margin` (see `judge_claim`).
-    """
+    """List the claims decided by their main metric, the closest calls first; see `judge_claim`."""
     columns = ["claim", "statement", "verdict", "measured", "margin"]
     rows = [
         (own["id"], own["statement"], own["verdict"], describe_metric(own), own["margin"])
         for own in claims
         if own.get("margin") is not None
     ]
-    found = pd.DataFrame(rows, columns=columns)
-    return found.sort_values("margin", key=abs, kind="stable")
+    return pd.DataFrame(rows, columns=columns).sort_values("margin", key=abs, kind="stable")

@@ -43,11 +43,7 @@ def describe_metric(metric: Metric) -> str:
 
 
 def merge_parts(parts: Path, chapters: Iterable[str]) -> dict[str, Any]:
-    """Join what chapters recorded.
-
-    Args:
-        parts: Folder with `<chapter>.json` of each.
-        chapters: Their names, in order.
+    """Join what chapters recorded, each in `<chapter>.json` of a folder.
 
     Returns:
         `metrics`, `claims`, `untestable` and `checkpoints` by name, `figures` and `pages` by

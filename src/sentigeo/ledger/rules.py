@@ -57,12 +57,9 @@ def judge_all(verdicts: list[str]) -> str:
 
 
 def judge_separation(overlap: list[str], apart: list[str], rise: list[str]) -> str:
-    """Judge a claim that what overlapped lies apart now, in several spaces.
+    """Judge a claim that what overlapped lies apart now, by verdicts in each of several spaces.
 
-    Args:
-        overlap: Verdicts on whether it did overlap, in each space.
-        apart: Verdicts on whether it lies apart now, in each space.
-        rise: Verdicts on whether it lies further apart than it did, in each space.
+    They say whether it did overlap, lies apart now, and lies further apart than it did.
     """
     if {*overlap, *apart, *rise} == {SUPPORTED}:
         return SUPPORTED
@@ -78,8 +75,6 @@ COMPARISONS: dict[str, Callable[[Estimate, Any], str]] = {
     "within": judge_within,
     "between": judge_between,
 }
-
-
 # What becomes of a verdict where a second rule is not supported.
 CONDITIONS = {
     "only_if": dict.fromkeys((SUPPORTED, PARTLY, REFUTED), NOT_SUPPORTED),
@@ -87,8 +82,6 @@ CONDITIONS = {
     "partly_unless": {SUPPORTED: PARTLY},
     "refuted_only_if": {REFUTED: NOT_SUPPORTED},
 }
-
-
 SPACES = {"overlap", "apart", "rise"}  # of a separation
 
 
@@ -101,10 +94,7 @@ def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
             are rules; `{holds: [rules]}`, refuted unless all are supported; `{separation: ...}`; or
             `{rule: ..., only_if: ...}` with one or more of `CONDITIONS`. A `*` in a metric's name
             stands for anything.
-        metrics: Estimates by name.
-
-    Raises:
-        UserError: A metric that the rule asks for was not measured.
+        metrics: Estimates by name; that one which the rule asks for is not there is an error.
     """
     if "rule" in rule:
         verdict = judge(rule["rule"], metrics)
@@ -122,41 +112,32 @@ def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
     return judge_all(_compare(rule, metrics))
 
 
-def list_metrics(rule: Rule) -> list[str]:
-    """Return the names of the metrics that a rule asks for.
-
-    Raises:
-        UserError: A word of the rule is unknown.
-    """
+def leaves_of(rule: Rule) -> list[tuple[str, str, Any]]:
+    """Return word, metric and number of every comparison in a rule; an unknown word is an error."""
     if "rule" in rule:
         _check_words(rule.keys() - {"rule"}, CONDITIONS)
-        return [name for part in rule.values() for name in list_metrics(part)]
-    if len(rule) != 1:
+        parts = list(rule.values())
+    elif len(rule) != 1:
         raise UserError(f"a rule is one word and what it is about, not {len(rule)}")
-    [(word, content)] = rule.items()
-    if word in ("all", "holds"):
-        return [name for part in content for name in list_metrics(part)]
-    if word == "separation":
-        _check_words(content.keys(), SPACES)
-        return [name for part in content.values() for name in list_metrics(part)]
-    _check_words([word], COMPARISONS)
-    return list(content)
+    else:
+        [(word, content)] = rule.items()
+        if word not in ("all", "holds", "separation"):
+            _check_words([word], COMPARISONS)
+            return [(word, metric, number) for metric, number in content.items()]
+        if word == "separation":
+            _check_words(content, SPACES)
+        parts = list(content.values()) if word == "separation" else content
+    return [comparison for part in parts for comparison in leaves_of(part)]
 
 
 def list_bounds(rule: Rule, metric: str) -> list[float]:
     """Return the numbers that a rule compares one metric with; those of a margin on both sides."""
-    if "rule" in rule or "separation" in rule:
-        content = rule.get("separation", rule)
-        return [bound for part in content.values() for bound in list_bounds(part, metric)]
-    [(word, content)] = rule.items()
-    if word in ("all", "holds"):
-        return [bound for part in content for bound in list_bounds(part, metric)]
-    if metric not in content:
-        return []
-    bound = content[metric]
-    if word == "between":
-        return list(bound)
-    return [-bound, bound] if word in ("apart", "within") else [bound]
+    bounds: list[float] = []
+    for word, name, number in leaves_of(rule):
+        if name == metric:
+            both = [-number, number] if word in ("apart", "within") else [number]
+            bounds += number if word == "between" else both
+    return bounds
 
 
 def match_names(pattern: str, names: Iterable[str]) -> list[tuple[str, str]]:
@@ -173,19 +154,13 @@ def match_names(pattern: str, names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _compare(rule: Rule, metrics: Mapping[str, Estimate]) -> list[str]:
     """Return the verdict on every metric of a comparison."""
-    [(word, bounds)] = rule.items()
-    return [
-        COMPARISONS[word](estimate, bound)
-        for pattern, bound in bounds.items()
-        for estimate in _find(pattern, metrics)
-    ]
-
-
-def _find(pattern: str, metrics: Mapping[str, Estimate]) -> list[Estimate]:
-    found = [metrics[name] for name, _ in match_names(pattern, metrics)]
-    if not found:
-        raise UserError(f"no chapter measured '{pattern}'")
-    return found
+    verdicts = []
+    for word, pattern, bound in leaves_of(rule):
+        found = [metrics[name] for name, _ in match_names(pattern, metrics)]
+        if not found:
+            raise UserError(f"no chapter measured '{pattern}'")
+        verdicts += [COMPARISONS[word](estimate, bound) for estimate in found]
+    return verdicts
 
 
 def _check_words(words: Any, known: Any) -> None:

@@ -10,9 +10,9 @@ from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
 from sentigeo.paths import NOTEBOOKS
 from sentigeo.progress import RunProgress
+from sentigeo.report.execute import Process, run_notebook
 from sentigeo.report.notebook import STAGE_VARIABLE
 from sentigeo.report.plan import check_parameters
-from sentigeo.report.process import Process, run_notebook
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
 

@@ -2,5 +2,5 @@
 
 import sys
 
-# jsonschema, which nbformat needs, would spend seconds on a grammar of addresses that none asks for.
+# jsonschema (nbformat needs it) would spend seconds of every process on a grammar nobody asks for.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

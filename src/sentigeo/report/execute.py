@@ -1,9 +1,12 @@
-"""One notebook in a process of its own: `python -m sentigeo.report.execute JOB.json`."""
+"""A notebook in a process of its own, which is `python -m sentigeo.report.execute JOB.json`."""
 
 import errno
 import json
 import os
+import subprocess
 import sys
+import time
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from threading import Thread
@@ -18,8 +21,92 @@ from papermill.exceptions import PapermillExecutionError
 
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
+from sentigeo.paths import ROOT
+from sentigeo.progress import NOTE_VARIABLE, RunProgress
 
+POLL = 0.1  # seconds between looks at what runs
+QUIETLY: dict[str, Any] = {"progress_bar": False, "record_timing": False,
+                           "extra_arguments": ["--log-level=CRITICAL"]}  # fmt: skip
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
+
+
+class Process:
+    """A notebook that is executed in a process of its own, which leads a session.
+
+    Args:
+        source: The notebook.
+        copy: Where its executed copy goes.
+        parameters: Values for its parameters cell.
+        notes: Folder in which it says how far it is.
+        variables: Its environment variables, besides those of this process.
+        unmet: Conditions that do not hold, and why.
+        timeout: Seconds it may take; none sets no limit.
+        folder: Where it works.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        copy: Path,
+        parameters: dict[str, Any],
+        notes: Path,
+        variables: dict[str, str],
+        unmet: dict[str, str] | None = None,
+        timeout: int | None = None,
+        folder: Path = ROOT,
+    ) -> None:
+        self.source, self.copy, self.timeout = source, copy, timeout
+        self.began = time.monotonic()
+        self._job = notes.resolve() / f"{source.stem}.json"
+        paths = {"source": str(source.resolve()), "copy": str(copy.resolve())}
+        write_text(self._job, json.dumps({**paths, "parameters": parameters, "unmet": unmet or {}}))
+        variables = {NOTE_VARIABLE: str(self._job.with_suffix(".note")), **variables}
+        command = [sys.executable, "-m", "sentigeo.report.execute", str(self._job)]
+        with self._job.with_suffix(".log").open("w") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # it ends when this end of the pipe is gone
+                stdout=log,
+                stderr=log,
+                env=os.environ | variables,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return time.monotonic() - self.began
+
+    def is_done(self) -> bool:
+        """Tell whether the copy is complete; a notebook that failed or took too long is told."""
+        code = self._process.poll()
+        if code is None and self.timeout is not None and self.seconds > self.timeout:
+            self.end()
+            raise UserError(f"{self.source.name} took longer than its {self.timeout} seconds.")
+        if code:
+            error = self._job.with_suffix(".error")
+            log = self._job.with_suffix(".log").read_text("utf-8").strip()
+            died = f"{log}\n{self.source.name}: its process died, perhaps out of memory.".strip()
+            raise UserError(error.read_text("utf-8") if error.is_file() else died)
+        return code == 0
+
+    def end(self) -> None:
+        """Kill it, its kernel and what that started, if they still run."""
+        end_tree(self._process.pid)
+        self._process.wait()
+
+
+def run_notebook(process: Process, progress: RunProgress) -> None:
+    """Wait for a notebook that runs alone, and show how far it is."""
+    try:
+        progress.start(process.source.stem)
+        while not process.is_done():
+            progress.show()
+            time.sleep(POLL)
+        progress.finish(process.source.stem, process.seconds)
+    finally:
+        process.end()
 
 
 def main(job_file: str) -> int:
@@ -38,17 +125,10 @@ def main(job_file: str) -> int:
 def execute(
     source: Path, copy: Path, parameters: dict[str, Any], unmet: dict[str, str], job: Path
 ) -> None:
-    """Execute a notebook in the current folder and write its executed copy.
+    """Execute a notebook in the current folder and write its executed copy; see `Process`.
 
-    Args:
-        source: The notebook.
-        copy: Where its executed copy goes.
-        parameters: Values for its parameters cell.
-        unmet: Conditions that do not hold, and why; cells that carry one as a tag are left out.
-        job: A file; beside it the number of the cell at work is written.
-
-    Raises:
-        UserError: It failed; one sentence if that was foreseen, else the traceback comes first.
+    Beside the file `job` the number of the cell at work is written. An error that was foreseen is
+    one sentence; before any other comes its traceback.
     """
     notebook = nbformat.read(source, as_version=4)
     notebook.cells = leave_out(notebook.cells, unmet)
@@ -59,14 +139,7 @@ def execute(
 
     try:
         papermill.execute_notebook(
-            notebook,
-            str(copy),
-            parameters,
-            kernel_name="python3",
-            progress_bar=False,
-            record_timing=False,
-            extra_arguments=["--log-level=CRITICAL"],
-            on_cell_start=tell,
+            notebook, str(copy), parameters, kernel_name="python3", on_cell_start=tell, **QUIETLY
         )
     except PapermillExecutionError as error:
         raise UserError(_explain(source, error)) from None
@@ -76,10 +149,7 @@ def execute(
 
 
 def leave_out(cells: list[Any], unmet: dict[str, str]) -> list[Any]:
-    """Return cells without those whose tags name a condition that does not hold.
-
-    In the place of each run of such cells stands a sentence that says why.
-    """
+    """Put a sentence that says why in the place of cells whose tags name an unmet condition."""
     kept: list[Any] = []
 
     def reason(cell: Any) -> str:
@@ -94,12 +164,10 @@ def leave_out(cells: list[Any], unmet: dict[str, str]) -> list[Any]:
 
 
 def _explain(source: Path, error: PapermillExecutionError) -> str:
-    """Name notebook, cell and error; show the traceback unless the error speaks for itself."""
     if error.ename == "UserError" or os.strerror(errno.ENOSPC) in error.evalue:
         return f"{source.name}: {error.evalue}"
     head = f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
-    trace = papermill.exceptions.strip_color("\n".join(error.traceback))
-    return f"{trace}\n{head}"
+    return str(papermill.exceptions.strip_color("\n".join([*error.traceback, head])))
 
 
 def tidy(copy: Path) -> None:
@@ -121,15 +189,12 @@ def end_tree(pid: int) -> None:
     except psutil.NoSuchProcess:
         return
     for one in tree:
-        try:
+        with suppress(psutil.NoSuchProcess):
             one.kill()
-        except psutil.NoSuchProcess:
-            continue
 
 
 def _end_with_parent() -> None:
-    """Wait until the process that began this one is gone, then end with all that was started."""
-    sys.stdin.read()
+    sys.stdin.read()  # until the process that began this one is gone
     end_tree(os.getpid())
 
 

@@ -3,22 +3,17 @@
 import json
 import os
 import platform
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from joblib import cpu_count
+from threadpoolctl import threadpool_info
 
-from sentigeo.code_hash import (
-    hash_modules,
-    import_closure,
-    imports_of,
-    packages_of,
-    read_modules,
-    words_of,
-)
+from sentigeo import code_hash
 from sentigeo.cores import THREAD_VARIABLES
 from sentigeo.data.reviews import identify_source
 from sentigeo.files import hash_file, hash_files, hash_json
@@ -30,6 +25,7 @@ MACHINERY = "sentigeo.report.execute"  # that no notebook imports but every copy
 PAGES = "sentigeo.figures.interactive"  # fills templates of the site
 HANDCRAFTED = "sentigeo.data.handcrafted"  # reads the tables of data/
 KIND = "chapter"  # of an entry in the store
+MADE = ("reports/", "figures/", "README.md")  # what a report writes into the repository
 DIFFERENCES = {  # what is said of a name in a section of the key, with its old and new value
     "notebook": "the notebook changed",
     "code": "{0} changed",
@@ -63,10 +59,10 @@ class Conditions:
 
 def chapter_code(source: Path) -> dict[str, Any]:
     """Return what a chapter is made of: notebook, modules, templates and claims, as hashes."""
-    modules = _modules(source)
+    _, modules = _read(source)
     return {
         "notebook": {source.stem: hash_file(source)},
-        "code": hash_modules(modules),
+        "code": code_hash.hash_modules(modules),
         "pages": hash_files(SITE_SOURCE, "*.html.jinja") if PAGES in modules else {},
         "handcrafted": hash_files(DATA, "*.csv") if HANDCRAFTED in modules else {},
         "claims": {own.id: hash_json(own.model_dump()) for own in claims_of(source)},
@@ -76,6 +72,12 @@ def chapter_code(source: Path) -> dict[str, Any]:
 def hash_chapter(source: Path) -> str:
     """Return one SHA-256 of all that a chapter is made of; published results hold it."""
     return hash_json(chapter_code(source))
+
+
+def stale_chapters(results: Path, sources: Sequence[Path]) -> list[str]:
+    """List the chapters whose code is not that which results were made by."""
+    written = json.loads(results.read_text("utf-8")).get("code", {})
+    return [own.stem for own in sources if written.get(own.stem) != hash_chapter(own)]
 
 
 def chapter_key(
@@ -92,26 +94,37 @@ def chapter_key(
         needs: What the chapters that it takes something from recorded, by their names.
         unmet: Conditions that do not hold, and why.
     """
-    notebook = nbformat.read(source, as_version=4)
-    modules = _modules(source) - {Profile.__module__}
-    texts = [_code_of(notebook), *read_modules(modules)]
-    words = frozenset[str]().union(*map(words_of, texts))
-    sources = _identify(profile, words)
+    code, modules = _read(source)
+    texts = [code, *code_hash.read_modules(modules - {Profile.__module__})]
+    words = frozenset[str]().union(*map(code_hash.words_of, texts))
+    sources = {
+        "model": identify_source(profile.model, profile.model_revision),
+        "reviews": identify_source(profile.reviews, profile.reviews_revision),
+    }
+    if "deep_sets" in words:
+        sources |= {name: identify_source(name, None) for name in profile.deep_sets}
     if None in sources.values():
         return None
-    asked = {tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])}
+    cells = nbformat.read(source, as_version=4).cells
+    asked = {tag for cell in cells for tag in cell.metadata.get("tags", [])}
     asked |= {own.requires for own in claims_of(source) if own.requires}
     settings = {name: value for name, value in profile.settings.items() if name in words}
     return {
         **chapter_code(source),
-        "packages": packages_of(texts),
+        "packages": code_hash.packages_of(texts),
         "profile": {"name": profile.name, "file": profile.file},
         "settings": settings,
         "changes": {name: own for name, own in profile.changes.items() if name not in settings},
         "sources": sources,
         "needs": {name: hash_json(own) for name, own in needs.items()},
         "conditions": {tag: why for tag, why in unmet.items() if tag in asked},
-        "machine": _describe_machine(),
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "Python": platform.python_version(),
+            "cores": cpu_count(),
+            **{name: os.environ.get(name) for name in THREAD_VARIABLES},
+        },
     }
 
 
@@ -129,33 +142,55 @@ def explain(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _modules(source: Path) -> set[str]:
-    """Return the modules of this package that a notebook rests on."""
-    code = _code_of(nbformat.read(source, as_version=4))
-    return import_closure({MACHINERY, *imports_of(code)})
+def _read(source: Path) -> tuple[str, set[str]]:
+    """Return the code of a notebook, and the modules of this package that it rests on."""
+    cells = nbformat.read(source, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    return code, code_hash.import_closure({MACHINERY, *code_hash.imports_of(code)})
 
 
-def _code_of(notebook: Any) -> str:
-    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-
-
-def _identify(profile: Profile, words: frozenset[str]) -> dict[str, Any]:
-    """Return what identifies the model and the texts of a run; null where nothing does."""
-    found = {
-        "model": identify_source(profile.model, profile.model_revision),
-        "reviews": identify_source(profile.reviews, profile.reviews_revision),
-    }
-    if "deep_sets" in words:
-        found |= {name: identify_source(name, None) for name in profile.deep_sets}
-    return found
-
-
-def _describe_machine() -> dict[str, Any]:
-    """Return what of a machine numbers depend on."""
+def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
+    """Return the hash of each chapter's code, the commit, the hash of the lock, and the machine."""
+    lock = root / "requirements.lock"
     return {
-        "system": platform.system(),
-        "architecture": platform.machine(),
-        "Python": platform.python_version(),
-        "cores": cpu_count(),
-        **{name: os.environ.get(name) for name in THREAD_VARIABLES},
+        "code": {source.stem: hash_chapter(source) for source in sources},
+        "commit": find_commit(root),
+        "lock": hash_file(lock) if lock.is_file() else None,
+        "machine": {
+            "processor": find_processor(),
+            "system": platform.platform(),
+            "threads": cpu_count(),
+            "blas": find_blas(),
+        },
     }
+
+
+def find_commit(root: Path) -> str | None:
+    """Return what is checked out, with `+changes` if files differ from it; nothing outside git."""
+    git = ["git", "-C", str(root)]
+    try:
+        head, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    names = [line[3:].split(" -> ")[-1].strip('"') for line in changed.splitlines()]
+    return head.strip() + "+changes" * any(not name.startswith(MADE) for name in names)
+
+
+def find_processor() -> str:
+    """Return the model of the processor, or its kind where the system does not tell."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text("utf-8").splitlines() if told.is_file() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def find_blas() -> str:
+    """Return the libraries for linear algebra that numpy and scipy have loaded."""
+    import scipy.linalg  # noqa: F401  (loads them)
+
+    found = [own for own in threadpool_info() if own["user_api"] == "blas"]
+    parts = [(own["internal_api"], own["version"], own.get("architecture")) for own in found]
+    return ", ".join(sorted({" ".join(filter(None, names)) for names in parts}))

@@ -40,18 +40,11 @@ BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came out for the main question.
-
-    Attributes:
-        question: The question.
-        short: The answer in a few words.
-        verdict: The ledger's verdict on it; none where it was not judged.
-        sentences: The answer with its numbers.
-    """
+    """What came out for the main question: in a few words, and in sentences with its numbers."""
 
     question: str
     short: str
-    verdict: str | None
+    verdict: str | None  # the ledger's; none where it was not judged
     sentences: list[str]
 
 
@@ -63,46 +56,36 @@ def find_metric(results: dict[str, Any], name: str) -> Metric | None:
 
 def write(metric: Metric) -> str:
     """Write a metric with its interval and n, which no line breaks."""
-    value, _, rest = describe_metric(metric).partition(" ")
-    return f"{value} {rest}".strip().replace(" ", "\u00a0").replace("\u00a0", " ", 1)
+    return describe_metric(metric).replace(" ", "\u00a0").replace("\u00a0", " ", 1)
 
 
-def list_models(results: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
-    """Name every model and baseline, with the metrics of its three measures."""
+def list_models(results: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Name every model and baseline, with its prefix among the metrics and that of its clusters."""
     models = {
-        "majority class": _measured("baseline.majority", ""),
-        WORDS: _measured("baseline.tfidf", "cluster.tfidf.accuracy"),
-        "un-tuned encoder, linear probe": (
-            "embed.before.probe_accuracy",
-            "embed.before.challenge_consistency",
-            "cluster.before.accuracy",
-        ),
-        "classification head only": _measured("finetune.head_only", ""),
+        "majority class": ("baseline.majority.test", ""),
+        WORDS: ("baseline.tfidf.test", "cluster.tfidf"),
+        "un-tuned encoder, linear probe": ("embed.before.probe", "cluster.before"),
+        "classification head only": ("finetune.head_only.test", ""),
     }
     if "finetune.with.test_accuracy" not in results["metrics"]:
-        return models | {"fine-tuned": _measured("finetune.without", "cluster.after.accuracy")}
+        return models | {"fine-tuned": ("finetune.without.test", "cluster.after")}
     samples = results["settings"]["contrastive_samples"]
     return models | {
-        "fine-tuned without samples": _measured("finetune.without", "cluster.without.accuracy"),
-        f"fine-tuned with {samples} samples": _measured("finetune.with", "cluster.after.accuracy"),
+        "fine-tuned without samples": ("finetune.without.test", "cluster.without"),
+        f"fine-tuned with {samples} samples": ("finetune.with.test", "cluster.after"),
     }
-
-
-def _measured(model: str, clusters: str) -> tuple[str, str, str]:
-    return f"{model}.test_accuracy", f"{model}.challenge_consistency", clusters
 
 
 def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
     """Return what each model reaches, by measure; models and measures without a number are out."""
-    found = {
-        model: [find_metric(results, name) for name in names]
-        for model, names in list_models(results).items()
-    }
-    found = {model: own for model, own in found.items() if any(own)}
-    places = [place for place in range(len(MEASURES)) if any(own[place] for own in found.values())]
-    return {
-        model: {MEASURES[place]: own[place] for place in places} for model, own in found.items()
-    }
+    found = {}
+    for model, (own, clusters) in list_models(results).items():
+        challenge = f"{own.rpartition('.')[0]}.challenge_consistency"
+        names = (f"{own}_accuracy", challenge, f"{clusters}.accuracy")
+        found[model] = [find_metric(results, name) for name in names]
+    found = {model: reached for model, reached in found.items() if any(reached)}
+    kept = [place for place in range(len(MEASURES)) if any(own[place] for own in found.values())]
+    return {model: {MEASURES[place]: own[place] for place in kept} for model, own in found.items()}
 
 
 def headline_table(results: dict[str, Any]) -> pd.DataFrame:
@@ -121,10 +104,8 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
         return None
     effect, samples = read_metric(metric), results["settings"]["contrastive_samples"]
     short = {"above": "Yes, they help", "below": "No, they do harm"}
-    changed = (
-        f"The {samples} samples change the share of challenge pairs with both sides right by "
-        f"{write(metric)}"
-    )
+    changed = f"The {samples} samples change the share of challenge pairs with both sides right by"
+    changed += f" {write(metric)}"
     accuracy = find_metric(results, "finetune.with_minus_without.test_accuracy")
     if accuracy:
         changed += f", and the accuracy on ordinary test reviews by {write(accuracy)}"
@@ -138,14 +119,12 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
 
 def bound_effect(effect: Estimate) -> str:
     """Say which effects the interval leaves out."""
-    if effect.compare(0.0) == "above":
-        limit = f"A gain of less than {effect.low:.3f}"
-    elif effect.compare(0.0) == "below":
-        limit = f"A loss of less than {-effect.high:.3f}"
-    else:
-        limit = (
-            f"A gain of more than {effect.high:.3f}, or a loss of more than {abs(effect.low):.3f},"
-        )
+    limits = {
+        "above": f"A gain of less than {effect.low:.3f}",
+        "below": f"A loss of less than {-effect.high:.3f}",
+    }
+    both = f"A gain of more than {effect.high:.3f}, or a loss of more than {abs(effect.low):.3f},"
+    limit = limits.get(effect.compare(0.0), both)
     return f"{limit} would not fit these {effect.n:,} pairs (95% interval)."
 
 
@@ -172,14 +151,9 @@ def list_doubts(results: dict[str, Any]) -> list[str]:
 def abstract(results: dict[str, Any]) -> list[str]:
     """Return a few sentences with what was done and what came out."""
     answer = answer_samples(results)
-    found = [
-        _say_setting(results),
-        *(answer.sentences if answer else []),
-        _say_accuracy(results),
-        _say_geometry(results),
-        _say_verdicts(results),
-    ]
-    return [sentence for sentence in found if sentence]
+    setting, rest = _say_setting(results), [_say_accuracy, _say_geometry, _say_verdicts]
+    answered = answer.sentences if answer else []
+    return list(filter(None, [setting, *answered, *(say(results) for say in rest)]))
 
 
 def _say_setting(results: dict[str, Any]) -> str | None:
@@ -202,8 +176,11 @@ def _say_accuracy(results: dict[str, Any]) -> str | None:
     tuned, words, majority = (reached.get(name) for name in (model, WORDS, "majority class"))
     if not (tuned and words and majority):
         return None
-    relation = {"above": "a clearly lower share", "below": "a clearly higher share"}
-    place = relation.get(compare(tuned, words), "the intervals overlap")
+    place = "the intervals overlap"
+    if read_metric(tuned).low > read_metric(words).high:
+        place = "a clearly lower share"
+    elif read_metric(tuned).high < read_metric(words).low:
+        place = "a clearly higher share"
     return (
         f"{model.capitalize()}, the encoder labels {write(tuned)} of the test reviews right. "
         f"TF-IDF with logistic regression labels {write(words)} right ({place}), the majority "
@@ -212,11 +189,8 @@ def _say_accuracy(results: dict[str, Any]) -> str | None:
 
 
 def _say_geometry(results: dict[str, Any]) -> str | None:
-    names = ("embed.before.probe", "cluster.before", "cluster.after", "baseline.majority.test")
-    ends = ("_accuracy", ".accuracy", ".accuracy", "_accuracy")
-    probe, before, after, majority = (
-        find_metric(results, name + end) for name, end in zip(names, ends, strict=True)
-    )
+    names = ("embed.before.probe_", "baseline.majority.test_", "cluster.before.", "cluster.after.")
+    probe, majority, before, after = (find_metric(results, f"{name}accuracy") for name in names)
     if not (probe and before and after and majority):
         return None
     return (
@@ -233,34 +207,20 @@ def _say_verdicts(results: dict[str, Any]) -> str | None:
     return f"Claims of the sources: {', '.join(parts)}." if parts else None
 
 
-def compare(metric: Metric, other: Metric) -> str:
-    """Say where the whole interval of a metric lies against that of another."""
-    own, others = read_metric(metric), read_metric(other)
-    if own.low > others.high:
-        return "above"
-    return "below" if own.high < others.low else "not distinguishable from"
-
-
 def fill_readme(text: str, results: dict[str, Any]) -> str:
-    """Return a README with the headline of some results between its two marks."""
+    """Return a README with the headline of some results between its two marks, as Markdown."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"README.md lacks the lines '{BEGIN}' and '{END}'.")
-    return f"{before}{BEGIN}\n{write_headline(results)}{END}{after}"
-
-
-def write_headline(results: dict[str, Any]) -> str:
-    """Return the answer to the main question, the table of models and the abstract as Markdown."""
-    answer = answer_samples(results)
-    table = headline_table(results)
+    answer, table = answer_samples(results), headline_table(results)
     lines = [list(table.columns), ["---"] * len(table.columns), *table.to_numpy().tolist()]
     rows = ["| " + " | ".join(map(str, line)) + " |" for line in lines]
     said = answer.sentences if answer else []
-    rest = [sentence for sentence in abstract(results) if sentence not in said]
-    paragraphs = ["\n".join(rows), TERMS, " ".join(rest)]
+    others = [sentence for sentence in abstract(results) if sentence not in said]
+    paragraphs = ["\n".join(rows), TERMS, " ".join(others)]
     if answer:
         short = f"**{answer.question} {answer.short}.** {' '.join(answer.sentences)}"
         paragraphs.insert(0, short + f" Verdict on the source's claim: **{answer.verdict}**.")
-    text = "\n" + "\n\n".join(paragraphs) + "\n\n"
-    return text.replace("\u00a0", " ")  # a README is read as plain text, too
+    headline = "\n\n".join(paragraphs).replace("\u00a0", " ")  # read as plain text, too
+    return f"{before}{BEGIN}\n\n{headline}\n\n{END}{after}"

@@ -25,6 +25,7 @@ STAGE_VARIABLE = "SENTIGEO_STAGE"  # the folder of a running report
 NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that a chapter of it takes something from
 CONDITIONS = "00_conditions"  # the part in which the runner says what does not fit a run
 FACTS = ("encoder", "data")  # that a run rests on
+NAMED = ("facts", "metrics", "claims", "untestable", "checkpoints", "arrays")  # recorded by name
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
 
 
@@ -40,21 +41,11 @@ class Chapter(Page):
     """
 
     def __init__(self, name: str, profile: Profile) -> None:
-        self.name = name
-        self.profile = profile
+        self.name, self.profile = name, profile
         self._paths = run_paths(profile.run_name)
         self.store = Store(self._paths.cache)
         self.folder = Path(os.environ.get(STAGE_VARIABLE, self._paths.lab))
-        self._part: dict[str, Any] = {
-            "facts": {},
-            "metrics": {},
-            "claims": {},
-            "figures": [],
-            "pages": [],
-            "untestable": {},
-            "checkpoints": {},
-            "arrays": {},
-        }
+        self._part: dict[str, Any] = {kind: {} for kind in NAMED} | {"figures": [], "pages": []}
         self._save()
 
     def fact(self, name: Literal["encoder", "data"], value: dict[str, Any]) -> None:
@@ -68,13 +59,10 @@ class Chapter(Page):
 
     def count(self, name: str, number: float) -> None:
         """Record a number that was counted, so that it has no interval but itself."""
-        self._add("metrics", name, write_metric(Estimate(number, number, number, 1), "count"))
+        self.record(name, Estimate(number, number, number, 1), "count")
 
     def recall(self, name: str) -> Estimate:
-        """Return a metric that an earlier chapter of this run recorded.
-
-        A notebook that is run by hand finds those of the last report too.
-        """
+        """Return a metric that an earlier chapter of this run, or the last report, recorded."""
         return read_metric(self._look_up("metrics", name))
 
     def require(self, holds: bool, claims: list[str], reason: str) -> None:
@@ -89,23 +77,19 @@ class Chapter(Page):
         for number in numbers:
             claim = declared[number]
             reason = unmet.get(claim.requires or "") or self._part["untestable"].get(number)
-            if reason:
-                self._part["untestable"][number] = reason
+            self.require(not reason, [number], reason or "")
             judged = judge_claim(claim, metrics, reason)
             self._add("claims", number, judged)
             self.show(*show_claim(judged))
 
     def results(self) -> dict[str, Any]:
         """Return what all chapters of this run have found, with every claim that was judged."""
-        facts = {name: self._recorded(name) for name in FACTS} | self._recorded("facts")
-        judged = self._recorded("claims")
-        return {
-            "settings": self.profile.settings,
-            "skipped": self._recorded("skipped"),
-            **facts,
-            "metrics": self._recorded("metrics"),
-            "claims": [judged[number] for number in sorted(judged)],
-        }
+        found = {kind: self._recorded(kind) for kind in (*FACTS, "skipped", "metrics")}
+        judged = sorted(self._recorded("claims").items())
+        claims = [claim for _, claim in judged]
+        return (
+            found | self._recorded("facts") | {"settings": self.profile.settings, "claims": claims}
+        )
 
     def checkpoint(self, name: str, folder: Path) -> None:
         """Record where a trained model lies."""
@@ -124,20 +108,20 @@ class Chapter(Page):
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure as `figures/NN_name_<name>.png` and show that very file."""
-        path = self.folder / "figures" / f"{self.name}_{name}.png"
-        self._part["figures"].append({"file": path.name, "caption": caption})
-        self._save()
-        self.picture(figure, path, caption)
+        self.picture(figure, self._file("figures", f"{name}.png", caption), caption)
 
     def page(self, text: str, name: str, caption: str) -> None:
         """Save an interactive page as `figures/NN_name_<name>.html` and link to it."""
-        path = self.folder / "figures" / f"{self.name}_{name}.html"
-        self._part["pages"].append({"file": path.name, "caption": caption})
-        self._save()
+        path = self._file("pages", f"{name}.html", caption)
         self.link(text, path, f"../figures/{path.name}", caption)
 
+    def _file(self, kind: str, name: str, caption: str) -> Path:
+        path = self.folder / "figures" / f"{self.name}_{name}"
+        self._part[kind].append({"file": path.name, "caption": caption})
+        self._save()
+        return path
+
     def _look_up(self, kind: str, name: str) -> Any:
-        """Return what a chapter recorded under a name."""
         found = self._recorded(kind)
         if name not in found:
             raise UserError(self._ask_for(name))
@@ -158,8 +142,8 @@ class Chapter(Page):
     def _parts(self) -> list[Path]:
         """List the files of what was recorded, later ones more to be believed.
 
-        In a running report that is by this chapter, by those that it needs, and by the runner; by
-        hand, by any chapter that ran on this machine, in a report or not, the last one last.
+        In a running report that is by the runner, by the chapters that this one needs, and by it;
+        by hand, by any chapter that ran on this machine, in a report or not, the last one last.
         """
         parts, needs = self.folder / "parts", os.environ.get(NEEDS_VARIABLE)
         if needs is not None:

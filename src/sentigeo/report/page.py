@@ -42,22 +42,17 @@ class Page:
     def table(
         self, frame: pd.DataFrame, caption: str, formats: Mapping[str, str] | None = None
     ) -> None:
-        """Show a frame as a table; texts are escaped.
+        """Show a frame as a table below its caption; texts are escaped.
 
         Estimates are shown with their intervals, and with n where a table has one column of them;
-        whole numbers with separators, others with three digits behind the point.
-
-        Args:
-            frame: The table.
-            caption: What stands above it.
-            formats: Other formats, by column.
+        whole numbers with separators, others with three digits, unless `formats` names the column.
         """
         if frame.empty:
             self.show(f"<p><em>{escape(caption)}</em> (None.)</p>", f"{caption} (None.)")
             return
         shown = write_cells(frame, formats or {})
         plain = f"{caption}\n{shown.to_string(index=False, max_colwidth=60)}"
-        self.show(frame_table(write_table(shown), caption), plain)
+        self.show(write_table(shown, caption), plain)
 
     def picture(self, figure: Figure, path: Path, caption: str) -> None:
         """Save a figure and show that very file, with its caption below."""
@@ -72,29 +67,27 @@ class Page:
     def link(self, text: str, path: Path, address: str, caption: str) -> None:
         """Save an interactive page and show a link to it, which is an address from the notebook."""
         write_text(path, text)
-        link = f'<p><a href="{address}">{escape(caption)}</a></p>'
-        self.show(link, f"{caption} ({address})")
+        words = f'<p><a href="{address}">{escape(caption)}</a></p>'
+        self.show(words, f"{caption} ({address})")
 
 
 def write_cells(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
     """Return a table with all values written out, and n beside a single column of estimates."""
     held = {str(name): frame[name].tolist() for name in frame}
-    estimates = [
-        values for values in held.values() if any(isinstance(own, Estimate) for own in values)
-    ]
-    if len(estimates) == 1 and "n" not in frame:
-        held["n"] = [getattr(own, "n", None) for own in estimates[0]]
-    for name, values in held.items():
-        held[name] = [write_cell(own, formats.get(name)) for own in values]
-    return pd.DataFrame(held)
+    estimated = [own for own in held.values() if any(isinstance(one, Estimate) for one in own)]
+    if len(estimated) == 1 and "n" not in held:
+        held["n"] = [getattr(own, "n", None) for own in estimated[0]]
+    cells = {name: [write_cell(v, formats.get(name)) for v in own] for name, own in held.items()}
+    return pd.DataFrame(cells)
 
 
 def write_cell(value: Any, spec: str | None) -> str:
     """Write a value of a table, by a format such as `{:.1%}` if there is one."""
+    number = value.value if isinstance(value, Estimate) else value
+    if pd.api.types.is_scalar(number) and pd.isna(number):
+        return "-"
     if isinstance(value, Estimate):
         return value.brief(spec[2:-1] if spec else "")
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        return "-"
     if spec:
         return spec.format(value)
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -102,25 +95,18 @@ def write_cell(value: Any, spec: str | None) -> str:
     return f"{value:,}" if isinstance(value, Integral) else f"{value:z.3f}"
 
 
-def write_table(shown: pd.DataFrame) -> str:
-    """Return a table of texts as HTML, its columns of numbers marked as such."""
-    kinds = [
-        ' class="number"' if all(NUMBER.fullmatch(text) for text in shown[name]) else ""
-        for name in shown
-    ]
+def write_table(shown: pd.DataFrame, caption: str) -> str:
+    """Return a table of texts as HTML, in a box that scrolls where there is too little room."""
+    columns = [shown[name] for name in shown]
+    kinds = [' class="number"' * all(map(NUMBER.fullmatch, column)) for column in columns]
 
     def write_row(tag: str, texts: list[str]) -> str:
         cells = zip(kinds, texts, strict=True)
         return "".join(f"<{tag}{kind}>{escape(str(text))}</{tag}>" for kind, text in cells)
 
-    head = write_row("th", list(shown.columns))
+    head, words = write_row("th", list(shown.columns)), escape(caption)
     rows = "\n".join(f"<tr>{write_row('td', row)}</tr>" for row in shown.to_numpy().tolist())
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
-
-
-def frame_table(table: str, caption: str) -> str:
-    """Return a table with its caption, in a box that scrolls where there is too little room."""
-    words = escape(caption)
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
     return (
         f'<figure class="table"><figcaption>{words}</figcaption>'
         f'<div class="scroll" role="region" aria-label="{words}" tabindex="0">{table}</div>'
@@ -140,16 +126,10 @@ def draw_png(figure: Figure) -> bytes:
     with Picture.open(drawn) as picture:
         full = picture.convert("RGB")
     reduced = full.quantize(256)
-    mixed_up = largest_change(full, reduced.convert("RGB")) > VISIBLE
+    pixels, others = (np.asarray(own, int).reshape(-1, 3) for own in (full, reduced.convert("RGB")))
+    codes = pixels @ (1 << 16, 1 << 8, 1)
+    _, first, sizes = np.unique(codes, return_index=True, return_counts=True)
+    filled = first[sizes >= DOT]
+    mixed_up = np.abs(pixels[filled] - others[filled]).max(initial=0) > VISIBLE
     (full if mixed_up else reduced).save(small, "PNG", optimize=True)
     return small.getvalue()
-
-
-def largest_change(picture: Picture.Image, other: Picture.Image) -> int:
-    """Return how far a colour that fills a dot of a picture is off in another, of 255."""
-    pixels, others = (np.asarray(own, int).reshape(-1, 3) for own in (picture, other))
-    _, first, sizes = np.unique(
-        pixels @ (1 << 16, 1 << 8, 1), return_index=True, return_counts=True
-    )
-    filled = first[sizes >= DOT]
-    return int(np.abs(pixels[filled] - others[filled]).max(initial=0))

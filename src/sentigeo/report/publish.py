@@ -17,30 +17,21 @@ from sentigeo.files import write_text
 from sentigeo.ledger.metrics import merge_parts
 from sentigeo.paths import ROOT, RunPaths, run_paths
 from sentigeo.profile import Profile
-from sentigeo.report.fingerprint import Conditions
+from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme
 from sentigeo.report.notebook import CONDITIONS, list_versions
-from sentigeo.report.plan import (
-    Task,
-    describe_conditions,
-    find_name,
-    load_ledger,
-    needed_by,
-    plan_chapters,
-)
-from sentigeo.report.provenance import describe_code
+from sentigeo.report.plan import Task, find_name, load_ledger, needed_by, plan_chapters
 from sentigeo.report.runner import Run, run_chapters
 from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
+OURS = ("figures/[0-8][0-9]_*.png", "figures/[0-8][0-9]_*.html", "reports/[0-8][0-9]_*.ipynb",
+        "reports/site/**/*")  # what a report owns of the folders it is published to  # fmt: skip
 
 
 def run_report(
-    profile: Profile,
-    root: Path = ROOT,
-    conditions: Conditions | None = None,
-    fresh: bool = False,
+    profile: Profile, root: Path = ROOT, conditions: Conditions | None = None, fresh: bool = False
 ) -> RunPaths:
     """Execute the numbered notebooks, then put figures, copies, results and site in place.
 
@@ -53,16 +44,31 @@ def run_report(
         conditions: What does not fit this run.
         fresh: Whether to execute chapters that are in the cache, unchanged.
     """
-    conditions = conditions or Conditions()
     paths = run_paths(profile.run_name, root)
-    tasks = plan_chapters(profile, root, conditions)
     with lock_run(paths):
         _publish(paths)
-        stage_report(tasks, profile, paths, root, conditions, fresh)
+        stage_report(profile, paths, root, conditions or Conditions(), fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
-        write_text(paths.stage / COMPLETE, _list_outputs(paths.stage))
+        files = [own for name in ("figures", "reports") for own in (paths.stage / name).rglob("*")]
+        names = sorted(str(own.relative_to(paths.stage)) for own in files if own.is_file())
+        write_text(paths.stage / COMPLETE, json.dumps(names))
         _publish(paths)
     return paths
+
+
+def stage_report(
+    profile: Profile, paths: RunPaths, root: Path, conditions: Conditions, fresh: bool
+) -> dict[str, Any]:
+    """Put figures, executed notebooks and results into the stage, and return the results."""
+    tasks = plan_chapters(profile, root, conditions)
+    names = frozenset(task.name for task in tasks if fresh)
+    run = Run(profile, paths, paths.stage, root, conditions, names)
+    results = _merge(run, tasks, run_chapters(tasks, run))
+    results["checkpoints"] = _link(results["checkpoints"], paths, root)
+    check_results(results)
+    text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+    write_text(paths.stage / "reports" / "results.json", text)
+    return results
 
 
 def run_chapter(
@@ -72,28 +78,19 @@ def run_chapter(
     conditions: Conditions | None = None,
     fresh: bool = False,
 ) -> Path:
-    """Execute one chapter, after what it needs that is not in the cache.
-
-    Args:
-        name: The chapter's name or number.
-        profile: What the run is.
-        root: The repository.
-        conditions: What does not fit this run.
-        fresh: Whether to execute the chapter although it is in the cache, unchanged.
+    """Execute one chapter, after what it needs that is not in the cache; see `run_report`.
 
     Returns:
         Where its executed copy is; figures and what it recorded are beside its folder.
     """
-    conditions = conditions or Conditions()
-    paths = run_paths(profile.run_name, root)
+    conditions, paths = conditions or Conditions(), run_paths(profile.run_name, root)
     chapter = find_name(name, root)
     if chapter in conditions.skipped:
         raise UserError(f"{chapter} makes no sense here: {conditions.skipped[chapter]}")
     tasks = needed_by(chapter, plan_chapters(profile, root, conditions))
     stage = paths.stage.with_name(f"{paths.name}-chapter")
-    names = frozenset([chapter]) if fresh else frozenset[str]()
+    run = Run(profile, paths, stage, root, conditions, frozenset([chapter] if fresh else ()))
     with lock_run(paths):
-        run = prepare(Run(profile, paths, stage, root, conditions, names))
         run_chapters(tasks, run, chapter)
         for path in run.outputs(tasks[-1]):
             target = paths.chapters / path.relative_to(stage)
@@ -101,36 +98,6 @@ def run_chapter(
             shutil.copy(path, target)
         shutil.rmtree(stage)
     return paths.chapters / "reports" / tasks[-1].source.name
-
-
-def prepare(run: Run) -> Run:
-    """Empty the stage of a run, and leave word there of what does not fit it."""
-    shutil.rmtree(run.stage, ignore_errors=True)
-    shutil.rmtree(run.paths.failed, ignore_errors=True)
-    (run.stage / "reports").mkdir(parents=True)
-    (run.stage / "figures").mkdir()
-    told = describe_conditions(run.conditions, run.root)
-    write_text(run.part(CONDITIONS), json.dumps(told, ensure_ascii=False))
-    return run
-
-
-def stage_report(
-    tasks: list[Task],
-    profile: Profile,
-    paths: RunPaths,
-    root: Path,
-    conditions: Conditions,
-    fresh: bool,
-) -> None:
-    """Put figures, executed notebooks and results into an empty stage; see `run_report`."""
-    names = frozenset(task.name for task in tasks if fresh)
-    run = prepare(Run(profile, paths, paths.stage, root, conditions, names))
-    seconds = run_chapters(tasks, run)
-    results = _merge(run, tasks, seconds)
-    results["checkpoints"] = _link(results["checkpoints"], paths, root)
-    check_results(results)
-    text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
-    write_text(paths.stage / "reports" / "results.json", text)
 
 
 def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
@@ -145,7 +112,7 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
 def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, Any]:
     """Join what the chapters recorded, and check that every claim was judged."""
     told = json.loads(run.part(CONDITIONS).read_text("utf-8"))
-    results: dict[str, Any] = {
+    results = {
         "profile": run.profile.run_name,
         "settings": run.profile.settings,
         "encoder": {},
@@ -162,8 +129,8 @@ def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, 
     for claim in load_ledger(run.root):
         if claim.id not in judged:
             what = "judged" if claim.metric in results["metrics"] else "measured"
-            name = claim.metric
-            raise UserError(f"The claim {claim.id} names '{name}', which no chapter {what}.")
+            named = f"The claim {claim.id} names '{claim.metric}'"
+            raise UserError(f"{named}, which no chapter {what}.")
     return results | {"claims": [judged[number] for number in sorted(judged)]}
 
 
@@ -183,9 +150,8 @@ def check_results(results: dict[str, Any]) -> None:
     schema = json.loads(SCHEMA.read_text("utf-8"))
     error = best_match(Draft202012Validator(schema).iter_errors(results))
     if error:
-        raise UserError(
-            f"results.json is not as its schema says: {error.json_path}: {error.message}"
-        )
+        where = f"{error.json_path}: {error.message}"
+        raise UserError(f"results.json is not as its schema says: {where}")
 
 
 def _publish(paths: RunPaths) -> None:
@@ -203,33 +169,15 @@ def _publish(paths: RunPaths) -> None:
         part = target.with_name(f".{target.name}.part")
         shutil.copyfile(paths.stage / name, part)
         part.replace(target)
-    wanted = {paths.output / name for name in names}
-    ours = (
-        *paths.figures.glob("[0-8][0-9]_*.png"),
-        *paths.figures.glob("[0-8][0-9]_*.html"),
-        *paths.reports.glob("[0-8][0-9]_*.ipynb"),
-        *(paths.reports / "site").rglob("*"),
-    )
-    for path in ours:
-        if path.is_file() and path not in wanted:
-            path.unlink()
-    _update_readme(paths)
-    complete.unlink()  # first: without it the rest of the stage means nothing
-    shutil.rmtree(paths.stage)
-
-
-def _update_readme(paths: RunPaths) -> None:
-    """Put the numbers of a published run into the README beside it; other runs have none."""
-    readme = paths.output / "README.md"
+    ours = [path for pattern in OURS for path in paths.output.glob(pattern) if path.is_file()]
+    for path in set(ours) - {paths.output / name for name in names}:
+        path.unlink()
+    readme = paths.output / "README.md"  # beside the published profile's results only
     if readme.is_file():
         results = json.loads((paths.reports / "results.json").read_text("utf-8"))
         write_text(readme, fill_readme(readme.read_text("utf-8"), results))
-
-
-def _list_outputs(stage: Path) -> str:
-    """List a stage's figures and reports, relative to the stage, as JSON."""
-    files = [path for name in ("figures", "reports") for path in (stage / name).rglob("*")]
-    return json.dumps(sorted(str(path.relative_to(stage)) for path in files if path.is_file()))
+    complete.unlink()  # first: without it the rest of the stage means nothing
+    shutil.rmtree(paths.stage)
 
 
 @contextmanager

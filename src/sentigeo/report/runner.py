@@ -10,17 +10,17 @@ from typing import Any
 
 from joblib import cpu_count
 
-from sentigeo.cache import Store, is_whole
+from sentigeo.cache import Store
 from sentigeo.cores import THREAD_VARIABLES
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.paths import ROOT, RunPaths
+from sentigeo.paths import RunPaths
 from sentigeo.profile import Profile
 from sentigeo.progress import RunProgress
+from sentigeo.report.execute import POLL, Process
 from sentigeo.report.fingerprint import KIND, Conditions, chapter_key
 from sentigeo.report.notebook import CONDITIONS, NEEDS_VARIABLE, STAGE_VARIABLE
-from sentigeo.report.plan import Task, chapter_parameters
-from sentigeo.report.process import POLL, Process
+from sentigeo.report.plan import Task, chapter_parameters, describe_conditions, find_chapter
 
 MOST_AT_ONCE = 4  # notebooks; each needs a gigabyte or two
 
@@ -45,14 +45,22 @@ class Run:
     conditions: Conditions
     fresh: frozenset[str] = frozenset()
 
+    def prepare(self) -> None:
+        """Empty the stage, and leave word there of what does not fit the run."""
+        shutil.rmtree(self.stage, ignore_errors=True)
+        shutil.rmtree(self.paths.failed, ignore_errors=True)
+        for name in ("reports", "figures"):
+            (self.stage / name).mkdir(parents=True)
+        told = describe_conditions(self.conditions, self.root)
+        write_text(self.part(CONDITIONS), json.dumps(told, ensure_ascii=False))
+
     def part(self, name: str) -> Path:
         """Return the file of what a chapter recorded."""
         return self.stage / "parts" / f"{name}.json"
 
     def key(self, task: Task) -> dict[str, Any] | None:
         """Return all that an executed chapter depends on, if that can be known."""
-        names = (CONDITIONS, *task.needs) if task.takes_all else task.needs
-        needs = {name: json.loads(self.part(name).read_text("utf-8")) for name in names}
+        needs = {name: json.loads(self.part(name).read_text("utf-8")) for name in task.takes}
         return chapter_key(task.source, self.profile, needs, self.conditions.unmet)
 
     def outputs(self, task: Task) -> list[Path]:
@@ -73,6 +81,7 @@ class Run:
         shutil.copy(entry / f"{task.name}.json", self.part(task.name))
         for path in self.outputs(task):
             shutil.copy(entry / path.name, path)
+        self.share(task)
         return float(json.loads((entry / "seconds.json").read_text("utf-8")))
 
     def start(self, task: Task, notes: Path) -> Process:
@@ -80,10 +89,23 @@ class Run:
         variables = {STAGE_VARIABLE: str(self.stage), NEEDS_VARIABLE: json.dumps(task.needs)}
         if task.one_thread:
             variables |= dict.fromkeys(THREAD_VARIABLES, "1")
-        copy = self.stage / "reports" / task.source.name
+        copy, parameters = (
+            self.stage / "reports" / task.source.name,
+            chapter_parameters(self.profile),
+        )
         unmet, timeout = self.conditions.unmet, self.profile.notebook_timeout
-        parameters = chapter_parameters(self.profile)
         return Process(task.source, copy, parameters, notes, variables, unmet, timeout, self.root)
+
+    def is_done(self, process: Process) -> bool:
+        """Tell whether a chapter is complete; if it failed, its copy is kept to be read."""
+        try:
+            return process.is_done()
+        except UserError as error:
+            if not process.copy.is_file():
+                raise UserError(f"{error}\nIt did not start.") from None
+            self.paths.failed.mkdir(parents=True, exist_ok=True)
+            kept = Path(shutil.copy(process.copy, self.paths.failed)).relative_to(self.root)
+            raise UserError(f"{error}\nThe notebook as far as it got: {kept}") from None
 
     def keep(self, task: Task, key: dict[str, Any] | None, seconds: float) -> None:
         """Put an executed chapter into the cache, unless something was edited meanwhile."""
@@ -97,14 +119,7 @@ class Run:
         if key and key == self.key(task):
             shutil.rmtree(store.place(KIND, key), ignore_errors=True)
             store.put(KIND, key, fill)
-
-    def keep_failed(self, copy: Path) -> str:
-        """Keep the notebook of a failed run where it can be read, and say where that is."""
-        if not copy.is_file():
-            return "It did not start."
-        self.paths.failed.mkdir(parents=True, exist_ok=True)
-        kept = Path(shutil.copy(copy, self.paths.failed))
-        return f"The notebook as far as it got: {kept.relative_to(self.root)}"
+        self.share(task)
 
     def share(self, task: Task) -> None:
         """Leave what a chapter recorded where notebooks that are run by hand find it."""
@@ -114,7 +129,7 @@ class Run:
 
 
 def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> dict[str, float]:
-    """Put chapters into the stage of a run, several at the same time where that is possible.
+    """Put chapters into the emptied stage of a run, several at the same time where possible.
 
     Args:
         tasks: The chapters.
@@ -124,19 +139,19 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
     Returns:
         The seconds that each took when it was executed.
     """
+    run.prepare()
     waiting, seconds = list(tasks), dict[str, float]()
     running: dict[str, tuple[Task, Process, Any]] = {}
-    notes = run.stage / "notes"
+    notes, at_once = run.stage / "notes", min(MOST_AT_ONCE, int(cpu_count()))
     with RunProgress(len(tasks), notes) as progress:
         try:
             while waiting or running:
-                for task in _ready(waiting, seconds)[: _at_once() - len(running)]:
+                for task in _ready(waiting, seconds)[: at_once - len(running)]:
                     waiting.remove(task)
                     key = run.key(task)
                     found = run.restore(task, key)
                     if found is not None:
                         seconds[task.name] = found
-                        run.share(task)
                         progress.reuse(task.name)
                         break  # others may be ready now
                     if target not in (None, task.name):
@@ -144,10 +159,9 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
                     running[task.name] = task, run.start(task, notes), key
                     progress.start(task.name)
                 for name, (task, process, key) in list(running.items()):
-                    if _is_done(process, run):
+                    if run.is_done(process):
                         seconds[name] = round(process.seconds, 2)
                         run.keep(task, key, seconds[name])
-                        run.share(task)
                         progress.finish(name, seconds[name])
                         del running[name]
                 progress.show()
@@ -158,29 +172,7 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
     return {task.name: seconds[task.name] for task in tasks}
 
 
-def _at_once() -> int:
-    return min(MOST_AT_ONCE, int(cpu_count()))
-
-
 def _ready(waiting: list[Task], done: dict[str, float]) -> list[Task]:
     """Return the tasks that can begin, the longest first."""
     ready = [task for task in waiting if done.keys() >= set(task.needs)]
     return sorted(ready, key=lambda task: -task.minutes)
-
-
-def _is_done(process: Process, run: Run) -> bool:
-    """Tell whether a chapter is complete; if it failed, what it made so far is kept."""
-    try:
-        return process.is_done()
-    except UserError as error:
-        raise UserError(f"{error}\n{run.keep_failed(process.copy)}") from None
-
-
-def find_chapter(name: str, key: dict[str, Any] | None, store: Store) -> Path | None:
-    """Return where an executed chapter is kept, if all that it left to others is there too."""
-    entry = store.find(KIND, key) if key else None
-    if entry is None:
-        return None
-    recorded = json.loads((entry / f"{name}.json").read_text("utf-8"))
-    left = {ROOT / own for kind in ("arrays", "checkpoints") for own in recorded[kind].values()}
-    return entry if all(map(is_whole, left)) else None

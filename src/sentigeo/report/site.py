@@ -27,39 +27,28 @@ COVERS = ("04_maps_classes.png", "05_clusters_maps.png", "02_finetune_dose.png",
 THUMBNAIL = (480, 300)  # pixels at most, twice what a card shows
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 Size = tuple[int, int]  # of a picture in pixels
+Sizes = dict[str, Size]  # by file
 
 
 @dataclass(frozen=True)
 class Card:
-    """What the index page says about a chapter.
+    """What the index page says about a chapter."""
 
-    Attributes:
-        name: The notebook's name.
-        number: The chapter's number.
-        title: Its title.
-        sentence: The first sentence below it.
-        seconds: How long it took; none if that was not recorded.
-        cover: File of the figure that stands for it; none if it has no figures.
-    """
-
-    name: str
+    name: str  # of the notebook
     number: int
     title: str
-    sentence: str
-    seconds: float | None
-    cover: str | None
+    sentence: str  # the first below the title
+    seconds: float | None  # that it took, if that was recorded
+    cover: str | None  # file of the figure that stands for it, if it has any
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
-    """Build `reports/site/`, complete without a network.
+    """Build `reports/site/`, complete without a network, and return that folder.
 
     Args:
         reports: Folder with the executed notebooks and `results.json`.
         figures: Folder with the figures.
         scratch: A folder of its own; Sphinx's warnings are left there in `warnings.txt`.
-
-    Returns:
-        The site's folder.
     """
     results_file = reports / "results.json"
     if not results_file.is_file():
@@ -68,11 +57,9 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
     pages.mkdir(parents=True)
-    sizes = {path.name: read_size(path) for path in sorted(figures.glob("*.png"))}
-    cards = [
-        _write_chapter(path, results, sizes, pages)
-        for path in sorted(reports.glob("[0-8][0-9]_*.ipynb"))
-    ]
+    sizes = {path.name: _read_size(path) for path in sorted(figures.glob("*.png"))}
+    chapters = sorted(reports.glob("[0-8][0-9]_*.ipynb"))
+    cards = [_write_chapter(path, results, sizes, pages) for path in chapters]
     _write_pages(results, cards, sizes, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
     shutil.copytree(figures, fresh / "figures")
@@ -85,9 +72,7 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     return site
 
 
-def _write_chapter(
-    path: Path, results: dict[str, Any], sizes: dict[str, Size], pages: Path
-) -> Card:
+def _write_chapter(path: Path, results: dict[str, Any], sizes: Sizes, pages: Path) -> Card:
     """Write a chapter as an article; return what the index page says about it."""
     notebook, number = nbformat.read(path, as_version=4), int(path.stem[:2])
     title, sentence = read_opening(notebook)
@@ -104,16 +89,11 @@ def read_opening(notebook: NotebookNode) -> tuple[str, str]:
     return title.lstrip("# ").strip(), sentence.replace("*", "").replace("`", "")
 
 
-def make_article(notebook: NotebookNode, sizes: dict[str, Size], byline: str) -> None:
-    """Turn an executed notebook into an article, in place.
+def make_article(notebook: NotebookNode, sizes: Sizes, byline: str) -> None:
+    """Turn an executed notebook into an article, in place, with a line of HTML below the title.
 
-    Code is folded, one fold per step; figures stand with their captions; links lead to the site's
-    own pages.
-
-    Args:
-        notebook: The executed notebook.
-        sizes: The sizes of the figures by file.
-        byline: A line of HTML to stand below the title.
+    Code is folded, one fold per step; figures, whose sizes are given by file, stand with their
+    captions; links lead to the site's own pages.
     """
     title, _, text = notebook.cells[0].source.partition("\n")
     notebook.cells[0].source = f"{title}\n\n{byline}\n{text}"
@@ -121,8 +101,8 @@ def make_article(notebook: NotebookNode, sizes: dict[str, Size], byline: str) ->
     for cell in notebook.cells:
         cell.source = cell.source.replace('href="../figures/', 'href="figures/')
         if cell.cell_type == "code":
-            tags = ["hide-input"] + ["provenance"] * ("open_chapter(" in cell.source)
-            cell.metadata["tags"] = tags
+            opens = "open_chapter(" in cell.source
+            cell.metadata["tags"] = ["hide-input"] + ["provenance"] * opens
             kept = [own for own in cell.outputs if "caption_of" not in own.get("metadata", {})]
             cell.outputs = [show_output(own, sizes) for own in kept]
 
@@ -139,15 +119,14 @@ def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
     return joined
 
 
-def show_output(output: NotebookNode, sizes: dict[str, Size]) -> NotebookNode:
+def show_output(output: NotebookNode, sizes: Sizes) -> NotebookNode:
     """Return an output as an article shows it: a figure from its file, with its caption."""
-    data = output.get("data", {})
     about = output.get("metadata", {}).get("image/png", {})
     if about.get("file") in sizes:
         page = frame_picture(about["file"], sizes[about["file"]], about["alt"])
         return new_output("display_data", {"text/html": page})
-    if "text/html" in data:
-        data["text/html"] = relink(data["text/html"])
+    if "text/html" in output.get("data", {}):
+        output.data["text/html"] = relink(output.data["text/html"])
     return output
 
 
@@ -158,10 +137,7 @@ def relink(page: str) -> str:
 
 
 def frame_picture(file: str, size: Size, caption: str, more: str = "") -> str:
-    """Return a figure with its caption, which may end in more HTML.
-
-    It takes up its room before it is loaded, and is shown alone when it is clicked on.
-    """
+    """Return a figure with its caption, which may end in more HTML; a click shows it alone."""
     words = escape(caption)
     return (
         f'<figure class="picture"><a href="figures/{file}"><img src="figures/{file}" alt="{words}" '
@@ -175,16 +151,13 @@ def pick_cover(files: list[str]) -> str | None:
     return next((file for file in files if file in COVERS), files[0] if files else None)
 
 
-def _write_pages(
-    results: dict[str, Any], cards: list[Card], sizes: dict[str, Size], pages: Path
-) -> None:
+def _write_pages(results: dict[str, Any], cards: list[Card], sizes: Sizes, pages: Path) -> None:
     environment = Environment(
         loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
         autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["number"] = format_number
-    there = {card.name for card in cards}
-    missing = {claim["chapter"] for claim in results["claims"]} - there
+    missing = {claim["chapter"] for claim in results["claims"]} - {card.name for card in cards}
     shown = {
         "results": results,
         "cards": cards,
@@ -212,8 +185,7 @@ def group_metrics(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return areas
 
 
-def read_size(picture: Path) -> Size:
-    """Return the size of a picture in pixels."""
+def _read_size(picture: Path) -> Size:
     with Image.open(picture) as image:
         return image.size
 
@@ -241,8 +213,6 @@ def format_number(value: float | None) -> str:
 
 
 def _run_sphinx(pages: Path, target: Path, warnings: Path) -> None:
-    options = ["-b", "html", "-q", "-E", "-d", str(pages / ".doctrees")]
-    log = ["-w", str(warnings)]
-    failed = sphinx_build([*options, *log, "-c", str(SITE_SOURCE), str(pages), str(target)])
-    if failed:
+    options = ["-b", "html", "-q", "-E", "-d", pages / ".doctrees", "-w", warnings]
+    if sphinx_build([*map(str, [*options, "-c", SITE_SOURCE, pages, target])]):
         raise UserError(f"The site could not be built; see {warnings.name} in {warnings.parent}.")
