@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from sentigeo.figures import style
-from sentigeo.figures.style import PALETTE, new_figure, new_grid, stage
 
 if TYPE_CHECKING:
     from sentigeo.attention.attention import Attention
@@ -21,38 +20,37 @@ COLUMNS = 4  # heads in a row
 
 def plot_layer(attention: "Attention", layer: int) -> Figure:
     """Show the attention of every head of a layer, counted from 0, in one text."""
-    maps = attention.weights[layer]
+    maps, words = attention.weights[layer], attention.words
     rows = -(-len(maps) // COLUMNS)
-    figure, axes = new_grid(2.0 * rows + 0.4, rows, COLUMNS, sharex=True, sharey=True)
-    for head, axis in enumerate(axes.ravel()):
-        axis.set_visible(head < len(maps))
-        if head < len(maps):
-            style.draw_heat_map(axis, maps[head], attention.words, attention.words)
-            axis.set_title(f"head {head + 1}", fontsize=9)
-            axis.tick_params(pad=0, labelsize=6)
-            axis.tick_params(axis="x", rotation=90)
+    figure, axes = style.new_grid(2.0 * rows + 0.4, rows, COLUMNS, sharex=True, sharey=True)
+    for axis in axes.flat[len(maps) :]:
+        axis.set_visible(False)
+    for head, (axis, weights) in enumerate(zip(axes.flat, maps, strict=False)):
+        style.draw_heat_map(axis, weights, words, words)
+        axis.set_title(f"head {head + 1}", fontsize=9)
+        axis.tick_params(pad=0, labelsize=6)
+        axis.tick_params(axis="x", rotation=90)
     return figure
 
 
 def plot_head(versions: "Mapping[str, Attention]", layer: int, head: int) -> Figure:
     """Show the attention of one head to the words of a text, by stage; both counted from 0."""
-    figure, axes = new_figure(style.PAGE_WIDTH / len(versions) + 0.4, columns=len(versions))
-    for axis, (title, own) in zip(axes, versions.items(), strict=True):
+    figure, panels = style.new_panels(style.PAGE_WIDTH / len(versions) + 0.4, versions)
+    for axis, own in panels:
         image = style.draw_heat_map(axis, own.weights[layer, head], own.words, own.words)
         axis.tick_params(labelsize=7)
         axis.tick_params(axis="x", rotation=90)
-        axis.set_title(stage(title))
-    axes[0].set(ylabel="from ...", xlabel="... to")
-    figure.colorbar(image, ax=axes, shrink=0.6, label="attention")
+    figure.axes[0].set(ylabel="from ...", xlabel="... to")
+    figure.colorbar(image, ax=figure.axes, shrink=0.6, label="attention")
     return figure
 
 
 def plot_head_targets(shares: np.ndarray, names: Sequence[str]) -> Figure:
     """Name what each head attends to most, by (layers, heads, kinds) shares of attention."""
     main = shares.argmax(axis=-1)
-    figure, (axis,) = new_figure(0.9 + 0.42 * len(shares))
-    colours = ListedColormap([*PALETTE[: len(names) - 1], "#BBBBBB"])
-    _draw_heads(axis, main, colours, (-0.5, len(names) - 0.5), alpha=0.75)
+    figure, (axis,) = style.new_figure(0.9 + 0.42 * len(shares))
+    colours = ListedColormap([*style.PALETTE[: len(names) - 1], "#BBBBBB"])
+    _draw_heads(axis, main, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, alpha=0.75)
     for (layer, head), kind in np.ndenumerate(main):
         axis.text(head, layer, f"{shares[layer, head, kind]:.2f}", ha="center", va="center", size=8)
     for kind in np.unique(main):
@@ -66,39 +64,33 @@ def plot_grid(
 ) -> Figure:
     """Show (layers, heads) numbers by title; heads are marked with a dot where marks are true."""
     every = np.stack(list(values.values()))
-    figure, axes = new_figure(1.1 + 0.3 * every.shape[1], columns=len(values))
+    figure, panels = style.new_panels(1.1 + 0.3 * every.shape[1], values)
     largest = float(np.abs(every).max())
     colours, lowest = ("RdBu_r", -largest) if every.min() < 0 else ("Blues", 0.0)
-    for axis, (title, own) in zip(axes, values.items(), strict=True):
-        image = _draw_heads(axis, own, colours, (lowest, largest))
+    for title, (axis, own) in zip(values, panels, strict=True):
+        image = _draw_heads(axis, own, cmap=colours, vmin=lowest, vmax=largest)
         rows, columns = np.nonzero((marks or {}).get(title, np.zeros_like(own)))
         axis.scatter(columns, rows, s=18, color="black")
-        axis.set_title(stage(title))
-    figure.colorbar(image, ax=axes, label=label, shrink=0.9)
+    figure.colorbar(image, ax=figure.axes, label=label, shrink=0.9)
     return figure
+
+
+def _draw_heads(axis: Axes, values: np.ndarray, **look: Any) -> AxesImage:
+    """Draw (layers, heads) values, both counted from 1."""
+    down, across = ([str(place + 1) for place in range(count)] for count in values.shape)
+    axis.set(xlabel="head", ylabel="layer")
+    return style.draw_heat_map(axis, values, across, down, aspect="auto", **look)
 
 
 def plot_explanations(explained: Mapping[str, pd.DataFrame], measures: Sequence[str]) -> Figure:
     """Colour each `word` of a text by columns of measures, one panel per title."""
     height = (0.5 + 0.3 * len(measures)) * len(explained) + 0.9
-    figure, axes = new_grid(height, len(explained), 1, sharex=True)
+    figure, axes = style.new_grid(height, len(explained), 1, sharex=True)
+    look = {"cmap": "RdBu_r", "vmin": -1, "aspect": "auto"}
     for axis, (title, frame) in zip(axes[:, 0], explained.items(), strict=True):
         sizes = frame[list(measures)].to_numpy().T
         scaled = sizes / np.maximum(np.abs(sizes).max(axis=1, keepdims=True), 1e-12)
-        style.draw_heat_map(axis, scaled, frame["word"].tolist(), measures, colours="RdBu_r",
-                      limits=(-1, 1), aspect="auto")  # fmt: skip
-        axis.set_title(stage(title))
+        style.draw_heat_map(axis, scaled, frame["word"].tolist(), measures, **look)
+        axis.set_title(style.stage(title))
     axes[-1, 0].set_xticks(range(len(frame)), frame["word"], rotation=60, ha="right")
     return figure
-
-
-def _draw_heads(
-    axis: Axes, values: np.ndarray, colours: Any, limits: tuple[float, float], **look: Any
-) -> AxesImage:
-    """Draw (layers, heads) values, both counted from 1."""
-    down, across = ([str(place + 1) for place in range(count)] for count in values.shape)
-    image = style.draw_heat_map(
-        axis, values, across, down, colours=colours, limits=limits, aspect="auto", **look
-    )
-    axis.set(xlabel="head", ylabel="layer")
-    return image

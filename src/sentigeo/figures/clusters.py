@@ -6,11 +6,12 @@ from itertools import cycle
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import setp
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sentigeo.figures import style
-from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, new_figure, new_grid, stage
+from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, finish, new_grid, split
 from sentigeo.text import excerpt
 
 LONGEST = 32  # characters of a name beside a matrix
@@ -21,21 +22,20 @@ def plot_k_study(studies: dict[str, pd.DataFrame]) -> Figure:
     panels = {"inertia": "inertia (k = 1 is 1)", "silhouette": "silhouette",
               "gap": "gap statistic", "ari": "agreement with labels (ARI)"}  # fmt: skip
     figure, axes = new_grid(5.0, 2, 2, sharex=True)
-    for axis, (column, label) in zip(axes.ravel(), panels.items(), strict=True):
+    for axis, (column, label) in zip(axes.flat, panels.items(), strict=True):
         for colour, (name, study) in zip(LINES, studies.items(), strict=False):
             values = study[column] / (study["inertia"].iloc[0] if column == "inertia" else 1)
             errors = study["gap_error"] if column == "gap" else None
-            draw_line(axis, study["k"], values, colour, errors, label=stage(name))
+            draw_line(axis, study["k"], values, colour, errors, label=style.stage(name))
         axis.set(ylabel=label, xticks=study["k"][:: 1 + len(study) // 12])
-    for axis in axes[1]:
-        axis.set_xlabel("k")
+    setp(axes[1], xlabel="k")
     axes[0, 0].legend()
     return figure
 
 
 def plot_choice(study: pd.DataFrame, k: int) -> Figure:
     """Show what `study_stability` found for each number of clusters, and the k that was taken."""
-    figure, (left, right) = new_figure(3.0, columns=2)
+    figure, (left, right) = style.new_figure(3.0, columns=2)
     draw_line(left, study["k"], study["stability"], PALETTE[2], study["spread"], label="the texts")
     draw_line(left, study["k"], study["cloud"], GREY, fmt="o--", label="clouds without groups")
     draw_line(right, study["k"], study["silhouette"], PALETTE[3])
@@ -58,63 +58,53 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
     rows, columns = (1, len(tables)) if side_by_side else (len(tables), 1)
     height = rows * (1.6 + (0.75 if side_by_side else 0.25 if many else 0.5) * most)
     figure, axes = new_grid(height, rows, columns)
-    for axis, (title, table) in zip(axes.ravel(), tables.items(), strict=True):
-        counts, sizes = table.to_numpy(), table.sum(axis=1).to_numpy()[:, None]
-        shares = counts / np.maximum(sizes, 1)
-        above, beside = (
-            [excerpt(name, LONGEST) for name in names] for names in (table.columns, table.index)
-        )
+    for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
+        shares = table.div(table.sum(axis=1).clip(1), axis=0)
+        notes = table.map("{:,}".format)
+        notes = notes.replace("0", "") if many else notes + shares.map("\n{:.1%}".format)
+        above = [excerpt(name, LONGEST) for name in table.columns]
+        beside = [excerpt(name, LONGEST) for name in table.index]
         sns.heatmap(
-            shares, ax=axis, annot=_notes(counts, shares, many), fmt="", cmap="Blues",
-            vmin=0, vmax=1, cbar=False, yticklabels=beside, linewidths=1,
-            xticklabels=[name.replace(" (", " (" if many else "\n(") for name in above],
+            shares.to_numpy(), annot=notes.to_numpy(), fmt="", ax=axis, cmap="Blues", vmin=0,
+            vmax=1, cbar=False, linewidths=1, yticklabels=beside,
+            xticklabels=above if many else [name.replace(" (", "\n(") for name in above],
         )  # fmt: skip
-        axis.set_title(f"{title}\n(n = {int(sizes.sum()):,})")
         axis.tick_params(axis="x", rotation=90 if many else 0)
         axis.tick_params(axis="y", rotation=0)
-        axis.set_ylabel("label" if axis is axes[0, 0] or not side_by_side else "")
+        axis.set_title(f"{title}\n(n = {table.to_numpy().sum():,})")
+        axis.set_ylabel("label" if axis in axes[:, 0] else "")
     return figure
-
-
-def _notes(counts: np.ndarray, shares: np.ndarray, many: bool) -> np.ndarray:
-    """Write counts and shares into the cells of a matrix; of many cells, counts above 0 only."""
-    cells = zip(counts.flat, shares.flat, strict=True)
-    notes = [(f"{n:,}" if n else "") if many else f"{n:,}\n{own:.1%}" for n, own in cells]
-    return np.array(notes).reshape(counts.shape)
 
 
 def plot_keywords(lists: dict[str, pd.DataFrame], names: Sequence[str]) -> Figure:
     """Show the `score` of each `term` as a bar, best first, clusters facing each other in pairs.
 
-    Args:
-        lists: Columns `cluster` (from 0), `term`, `score`, by title.
-        names: Names of the clusters.
+    The lists, by title, have a column `cluster`, counted from 0; names are those of the clusters.
     """
     rows = -(-len(names) // 2)  # of a list
     longest = max(own.groupby("cluster").size().max() for own in lists.values())
-    height = len(lists) * rows * (1.0 + 0.21 * longest)
-    figure, axes = new_grid(height, len(lists) * rows, 2)
-    for first, (title, own) in zip(range(0, len(axes), rows), lists.items(), strict=True):
-        panels = axes[first : first + rows].ravel()
+    figure, axes = new_grid(len(lists) * rows * (1.0 + 0.21 * longest), len(lists) * rows, 2)
+    colours = style.cluster_colours(len(names))
+    for panels, (title, own) in zip(axes.reshape(len(lists), -1), lists.items(), strict=True):
+        for cluster, (axis, name) in enumerate(zip(panels, names, strict=False)):
+            _draw_bars(axis, own[own["cluster"] == cluster], colours[cluster])
+            axis.set(xlim=(0, 1.04 * own["score"].max()), xlabel=title)
+            axis.set_title(name, color=colours[cluster])
+            if cluster % 2:
+                axis.yaxis.tick_right()
+            else:
+                axis.invert_xaxis()
         for axis in panels[len(names) :]:
             axis.set_axis_off()
-        for cluster, colour in enumerate(style.cluster_colours(len(names))):
-            _draw_bars(panels[cluster], own[own["cluster"] == cluster], colour, cluster % 2 == 0)
-            top = 1.04 * own["score"].max()
-            panels[cluster].set(xlim=(0, top) if cluster % 2 else (top, 0), xlabel=title)
-            panels[cluster].set_title(names[cluster], color=colour)
     return figure
 
 
-def _draw_bars(axis: Axes, terms: pd.DataFrame, colour: str, leftward: bool) -> None:
-    """Draw one side of a pair of bar charts, its labels on the outside."""
+def _draw_bars(axis: Axes, terms: pd.DataFrame, colour: str) -> None:
     axis.barh(range(len(terms)), terms["score"], color=colour, height=0.75)
     axis.set_yticks(range(len(terms)), terms["term"])
     axis.set_ylim(len(terms) - 0.4, -0.6)
     axis.grid(axis="y", visible=False)
     axis.locator_params(axis="x", nbins=4)
-    if not leftward:
-        axis.yaxis.tick_right()
 
 
 def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> Figure:
@@ -122,10 +112,10 @@ def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> F
 
     Shuffled are the mean log-odds of the same words given to the clusters at random, by name.
     """
-    names = list(dict.fromkeys(frame["name"]))
-    figure, (axis,) = new_figure(1.2 + 0.45 * len(names))
-    for place, name in enumerate(names):
-        odds = frame.loc[frame["name"] == name, "log_odds"].to_numpy()
+    lists = split(frame, "name")
+    _, (axis,) = style.new_figure(1.2 + 0.45 * len(lists))
+    for place, (name, rows) in enumerate(lists.items()):
+        odds = rows["log_odds"].to_numpy()
         shift = np.linspace(-0.2, 0.2, len(odds)) if len(odds) > 1 else 0.0
         axis.scatter(odds, place + shift, s=14, alpha=0.7, lw=0, color=PALETTE[1])
         axis.plot([odds.mean()] * 2, [place - 0.34, place + 0.34], color=PALETTE[7], lw=2)
@@ -135,12 +125,8 @@ def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> F
     axis.plot([], [], color=PALETTE[7], lw=2, label="their mean")
     axis.fill_betweenx([], [], [], color=GREY, alpha=0.35, label="mean, words shuffled")
     axis.axvline(0, color=GREY, ls="--", lw=1)
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_xlabel("log-odds of a keyword in the class of its cluster")
-    axis.grid(axis="y", visible=False)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    style.name_rows(axis, lists)
+    return finish(axis, style.BESIDE, xlabel="log-odds of a keyword in the class of its cluster")
 
 
 def plot_courses(
@@ -154,20 +140,22 @@ def plot_courses(
         measures: What to call each measure.
         conditions: What to call every condition, so that each keeps its colour.
     """
-    sets, last = list(dict.fromkeys(frame["set"])), list(measures.values())[-1]
-    shown = {c: colour for c, colour in zip(conditions, cycle(PALETTE[1:]), strict=False)
-             if (frame["condition"] == c).any()}  # fmt: skip
+    sets, colours = split(frame, "set"), dict(zip(conditions, cycle(PALETTE[1:]), strict=False))
+    shown = [condition for condition in conditions if (frame["condition"] == condition).any()]
     figure, axes = new_grid(0.7 + 1.9 * len(measures), len(measures), len(sets), sharey="row")
-    for row, (measure, title) in enumerate(measures.items()):
-        for axis, name in zip(axes[row], sets, strict=True):
-            for condition, colour in shown.items():
-                own = frame[(frame["set"] == name) & (frame["condition"] == condition)]
+    for column, (name, rows) in enumerate(sets.items()):
+        for axis, measure in zip(axes[:, column], measures, strict=True):
+            for condition, own in split(rows, "condition").items():
                 draws = own.pivot_table(measure, "epoch", "draw", dropna=False).dropna()
-                axis.plot(draws.index, draws.mean(axis=1), color=colour, lw=1.8)
-                style.draw_band(axis, draws.index, draws.min(axis=1), draws.max(axis=1), colour)
-            axis.set(title=name if row == 0 else "", xlabel="epoch" if title is last else "")
-        axes[row, 0].set_ylabel(title)
-    lines = [axes[0, 0].plot([], [], color=colour, lw=1.8)[0] for colour in shown.values()]
+                look = {"color": colours[condition]}
+                axis.plot(draws.index, draws.mean(axis=1), lw=1.8, **look)
+                low, high = draws.min(axis=1), draws.max(axis=1)
+                axis.fill_between(draws.index, low, high, alpha=0.2, lw=0, **look)
+        axes[0, column].set_title(name)
+        axes[-1, column].set_xlabel("epoch")
+    for axis, title in zip(axes[:, 0], measures.values(), strict=True):
+        axis.set_ylabel(title)
+    lines = [axes[0, 0].plot([], [], color=colours[condition], lw=1.8)[0] for condition in shown]
     names = [conditions[condition] for condition in shown]
     figure.legend(lines, names, loc="outside upper center", ncols=min(3, len(lines)))
     return figure
@@ -183,17 +171,15 @@ def plot_sizes(frames: dict[tuple[str, str], np.ndarray]) -> Figure:
         axis.stackplot(range(len(shares)), shares.T, colors=colours, lw=0.4, ec="white")
         axis.set(xlim=(0, max(1, len(shares) - 1)), ylim=(0, 1))
         axis.set_title(condition if name == sets[0] else "")
-        axis.set_xlabel("epoch" if name == sets[-1] else "")
-        if condition == conditions[0]:
-            axis.set_ylabel(f"{name}\nshare of texts")
+        axis.set_ylabel(f"{name}\nshare of texts" if condition == conditions[0] else "")
+    setp(axes[-1], xlabel="epoch")
     return figure
 
 
 def plot_warming(losses: dict[str, list[float]]) -> Figure:
     """Show how the loss of a new MLM head falls, one line per set of texts."""
-    figure, (axis,) = new_figure(3.3)
+    _, (axis,) = style.new_figure(3.3)
     for colour, (name, values) in zip(cycle(PALETTE[1:]), losses.items()):
         draw_line(axis, range(1, len(values) + 1), values, colour, label=name)
-    axis.set(xlabel="epoch of the MLM head alone", ylabel="masked-language loss (nats)")
-    axis.legend()
-    return figure
+    told = "epoch of the MLM head alone"
+    return finish(axis, xlabel=told, ylabel="masked-language loss (nats)")

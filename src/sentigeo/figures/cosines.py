@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from sentigeo.figures import style
-from sentigeo.figures.style import GREY, LINES, draw_line, error_bars, new_figure, stage
+from sentigeo.figures.style import GREY, LINES, draw_line, error_bars, finish, new_figure, split
 from sentigeo.stats import unfold
 
 if TYPE_CHECKING:
@@ -27,37 +27,34 @@ def plot_cosines(
     present = np.unique(labels)
     many = len(present) > style.FEW
     rows, columns = (len(matrices), 1) if many else (1, len(matrices))
-    figure, axes = style.new_grid(
-        rows * (style.PAGE_WIDTH / columns - (1.6 if many else 0.6)), rows, columns
-    )
+    height = rows * (style.PAGE_WIDTH / columns - (1.6 if many else 0.6))
+    figure, axes = style.new_grid(height, rows, columns)
     middles = [np.flatnonzero(labels == number).mean() for number in present]
     names = [classes[number] for number in present]
-    for axis, (title, cosines) in zip(axes.ravel(), matrices.items(), strict=True):
+    for axis, (title, cosines) in zip(axes.flat, matrices.items(), strict=True):
         low, high = np.quantile(cosines[~np.eye(len(cosines), dtype=bool)], [0.02, 0.98])
-        image = style.draw_heat_map(axis, cosines, [], [], colours="viridis", limits=(low, high))
+        image = style.draw_heat_map(axis, cosines, [], [], cmap="viridis", vmin=low, vmax=high)
         figure.colorbar(image, ax=axis, shrink=0.7, label="cosine")
         for border in np.flatnonzero(np.diff(labels)) + 0.5:
             axis.axhline(border, color="white", lw=0.5 if many else 1.5)
             axis.axvline(border, color="white", lw=0.5 if many else 1.5)
         axis.set_xticks(middles, names, rotation=90 if many else 0)
         axis.set_yticks(middles, names, rotation=0 if many else 90, va="center")
-        axis.set_title(stage(title))
+        axis.set_title(style.stage(title))
     return figure
 
 
 def plot_pair_kinds(counts: "dict[str, PairCounts]") -> Figure:
     """Show how the cosines of pairs within a class and between classes are distributed."""
-    figure, axes = new_figure(2.9, columns=len(counts))
-    for axis, (title, own) in zip(axes, counts.items(), strict=True):
+    figure, panels = style.new_panels(2.9, counts)
+    for axis, own in panels:
         kinds = {"within a class": own.within.sum(axis=0), "between classes": own.between}
         for colour, (kind, bins) in zip(LINES, kinds.items(), strict=False):
             coarse = bins.reshape(POINTS, -1).sum(axis=1)
             places = np.linspace(*own.span, POINTS, endpoint=False)
             axis.plot(places, coarse / max(coarse.sum(), 1), color=colour, lw=1.8, label=kind)
-        axis.set(title=stage(title), xlabel="cosine")
-    axes[0].set_ylabel("share of pairs")
-    axes[0].legend()
-    return figure
+        axis.set_xlabel("cosine")
+    return finish(figure.axes[0], ylabel="share of pairs")
 
 
 def plot_thresholds(curves: dict[str, pd.DataFrame]) -> Figure:
@@ -65,53 +62,45 @@ def plot_thresholds(curves: dict[str, pd.DataFrame]) -> Figure:
 
     One row per threshold; all pairs pass the first.
     """
-    figure, (axis,) = new_figure(3.2)
+    _, (axis,) = new_figure(3.2)
     for colour, (name, curve) in zip(LINES, curves.items(), strict=False):
-        seen = curve[curve["recall"] > 0.01]
-        axis.plot(seen["recall"], seen["precision"], color=colour, lw=1.8, label=stage(name))
+        seen, label = curve[curve["recall"] > 0.01], style.stage(name)
+        axis.plot(seen["recall"], seen["precision"], color=colour, lw=1.8, label=label)
         axis.axhline(curve["precision"].iloc[0], color=GREY, ls="--", lw=1)
-    axis.set(xlabel="recall: share of same-class pairs above the threshold", ylabel="precision")
-    axis.legend()
-    return figure
+    told = "recall: share of same-class pairs above the threshold"
+    return finish(axis, xlabel=told, ylabel="precision")
 
 
 def plot_shots(curve: pd.DataFrame, chance: float) -> Figure:
-    """Show accuracy over the number of labelled texts, with the range of draws as a band.
+    """Show the `estimate` of accuracy by `group`, `method` and labelled texts (`shots`).
 
-    Args:
-        curve: Columns `group`, `method`, `shots`, `estimate`, `bottom`, `top`.
-        chance: What guessing gives.
+    The range of draws, from `bottom` to `top`, is a band; chance is what guessing gives.
     """
-    groups = list(dict.fromkeys(curve["group"]))
-    figure, axes = new_figure(3.2, columns=len(groups), share_y=True)
-    for axis, group in zip(axes, groups, strict=True):
-        own = unfold(curve[curve["group"] == group])
-        for colour, (method, rows) in zip(LINES, own.groupby("method", sort=False), strict=False):
-            draw_line(axis, rows["shots"], rows["value"], colour, label=method)
-            style.draw_band(axis, rows["shots"], rows["bottom"], rows["top"], colour, 0.15)
+    figure, panels = style.new_panels(3.2, split(unfold(curve), "group"), sharey=True)
+    for axis, own in panels:
+        for colour, (method, rows) in zip(LINES, split(own, "method").items(), strict=False):
+            shots = rows["shots"]
+            draw_line(axis, shots, rows["value"], colour, label=method)
+            axis.fill_between(shots, rows["bottom"], rows["top"], color=colour, alpha=0.15, lw=0)
         axis.axhline(chance, color=GREY, ls="--", lw=1)
-        shots = sorted(own["shots"].unique())
         axis.set_xscale("log", base=2)
-        axis.set_xticks(shots, map(str, shots))
-        axis.set(title=stage(group), xlabel="labelled texts of each class")
-    axes[0].set_ylabel("accuracy")
-    axes[0].legend()
-    return figure
+        ticks = sorted(own["shots"].unique())
+        axis.set(xticks=ticks, xticklabels=ticks, xlabel="labelled texts of each class")
+    return finish(figure.axes[0], ylabel="accuracy")
 
 
 def plot_lengths_and_cosines(frame: pd.DataFrame) -> Figure:
     """Show the `estimate` of the mean cosine of texts of about so many `words`, by `name`."""
-    figure, (axis,) = new_figure(3.0)
-    groups = unfold(frame).groupby("name", sort=False)
-    for colour, (name, rows) in zip(LINES, groups, strict=False):
+    _, (axis,) = new_figure(3.0)
+    groups = split(unfold(frame), "name")
+    for colour, (name, rows) in zip(LINES, groups.items(), strict=False):
         draw_line(axis, rows["words"], rows["value"], colour, error_bars(rows), label=name)
-    places = frame.loc[frame["name"] == frame["name"].iloc[0], "words"]
+    places = next(iter(groups.values()))["words"]
     axis.set_xscale("log")
     axis.set_xticks(places, [f"{place:.0f}" for place in places])
     axis.minorticks_off()
-    axis.set(xlabel="words of the texts (mean of a fifth of them)", ylabel="mean cosine of pairs")
-    axis.legend()
-    return figure
+    told = "words of the texts (mean of a fifth of them)"
+    return finish(axis, xlabel=told, ylabel="mean cosine of pairs")
 
 
 def plot_sentences(
@@ -119,12 +108,11 @@ def plot_sentences(
 ) -> Figure:
     """Show n short texts in the order of their word's (n,) place, coloured by its (n,) sense."""
     order = np.argsort(places)
-    figure, (axis,) = new_figure(1.0 + 0.19 * len(texts))
+    _, (axis,) = new_figure(1.0 + 0.19 * len(texts))
     for colour, sense in zip(LINES, dict.fromkeys(senses), strict=False):
         rows = np.flatnonzero(senses[order] == sense)
         axis.scatter(places[order][rows], rows, s=22, color=colour, label=sense)
     axis.set_yticks(range(len(texts)), [texts[row] for row in order], fontsize=7)
     axis.set_ylim(len(texts) - 0.5, -0.5)
-    axis.set_xlabel(f"place of '{word}' on the first principal component")
-    axis.legend(loc="lower left")
-    return figure
+    told = f"place of '{word}' on the first principal component"
+    return finish(axis, {"loc": "lower left"}, xlabel=told)

@@ -4,7 +4,6 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,17 +28,13 @@ BREAK = re.compile(r"(?:\s|<br\s*/?>)+", re.I)
 
 
 def fill_page(template: str, title: str, facts: dict[str, Any]) -> str:
-    """Return a page that carries its data with it.
+    """Return a page that carries its data with it, from a template in the site's folder.
 
-    Args:
-        template: File in the site's folder; it places `title` and, inside a script, `data`.
-        title: Title of the page.
-        facts: What the page shows; none of it can end the script, and lone surrogates, which no
-            file may hold, become replacement characters.
+    No fact can end the script that holds it, and lone surrogates, which no file may hold, become
+    replacement characters.
     """
-    environment = Environment(
-        loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, autoescape=True
-    )
+    site = FileSystemLoader(SITE_SOURCE)
+    environment = Environment(loader=site, undefined=StrictUndefined, autoescape=True)
     data = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     page = environment.get_template(template).render(title=title, data=data)
     return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -53,11 +48,11 @@ def make_map_page(
     rows: np.ndarray | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Return a page on which a reader explores a map of texts.
+    """Return a page on which a reader explores a map of n texts.
 
     Args:
         title: Title of the page.
-        texts: n texts, one point each.
+        texts: One point each.
         layouts: (n, 2) points by name, at least one; the reader changes between them.
         colourings: Groups of the points by name, at least one, in the same way.
         rows: (n,) numbers of the texts; by default they are counted from 1.
@@ -68,7 +63,7 @@ def make_map_page(
     facts = {
         "width": width,
         "steps": STEPS,
-        "rows": None if rows is None else _pack(np.asarray(rows), "<u4"),
+        "rows": None if rows is None else _pack(rows, "<u4"),
         "texts": [text[:width] for text in texts],
         "lengths": {row: len(text) for row, text in enumerate(texts) if len(text) > width},
         "layouts": [_pack_layout(name, own, len(texts)) for name, own in layouts.items()],
@@ -80,9 +75,8 @@ def make_map_page(
 def _pack_layout(name: str, points: np.ndarray, count: int) -> dict[str, str]:
     """Return (count, 2) finite points, on one scale that fills the longer axis."""
     if points.shape != (count, 2):
-        raise UserError(
-            f"Layout '{name}' has the shape {points.shape}, but {count:,} texts need ({count}, 2)."
-        )
+        wrong = f"has the shape {points.shape}, but {count:,} texts need ({count}, 2)"
+        raise UserError(f"Layout '{name}' {wrong}.")
     if not np.isfinite(points).all():
         raise UserError(f"Layout '{name}' holds coordinates that are not finite numbers.")
     moved = points - points.min(axis=0).astype(np.float64)
@@ -91,8 +85,7 @@ def _pack_layout(name: str, points: np.ndarray, count: int) -> dict[str, str]:
 
 def _pack_colouring(name: str, own: Colouring, count: int) -> dict[str, Any]:
     """Return a colouring that gives each of the texts a group with a colour."""
-    groups, names, colours = own.groups, list(own.names), list(own.colours)
-    wrong = ""
+    groups, names, colours, wrong = own.groups, list(own.names), list(own.colours), ""
     if len(groups) != count:
         wrong = f"{len(groups):,} groups for {count:,} texts"
     elif len(colours) != len(names):
@@ -112,22 +105,12 @@ def _pack(numbers: np.ndarray, kind: str) -> str:
 
 def make_page(texts: "Sequence[Mapping[str, Attention]]", title: str) -> str:
     """Return a page on which a reader picks a text, a layer and a head; attention by stage."""
+    packed = []
+    for stages in texts:
+        weights = {stage(at): _pack(own.weights * WEIGHT_STEPS, "u1") for at, own in stages.items()}
+        packed.append({"words": next(iter(stages.values())).words, "weights": weights})
     layers, heads, *_ = next(iter(texts[0].values())).weights.shape
-    facts = {
-        "layers": layers,
-        "heads": heads,
-        "steps": WEIGHT_STEPS,
-        "texts": [
-            {
-                "words": next(iter(stages.values())).words,
-                "weights": {
-                    stage(name): _pack(own.weights * WEIGHT_STEPS, "u1")
-                    for name, own in stages.items()
-                },
-            }
-            for stages in texts
-        ],
-    }
+    facts = {"layers": layers, "heads": heads, "steps": WEIGHT_STEPS, "texts": packed}
     return fill_page("attention.html.jinja", title, facts)
 
 
@@ -138,20 +121,15 @@ def make_review_map(
 ) -> str:
     """Return a page on which test reviews can be read where they lie, and travel between maps.
 
-    Args:
-        found: Texts, labels and the classifier's answers.
-        clusters: Clusters by stage.
-        points: (t, 2) places of the t test reviews, by stage and kind of map; the first is shown
-            first.
+    Points are (t, 2) places of the t test reviews, by stage and kind of map, the first shown first.
     """
     texts = found.corpus.texts_of("test")
     shown = some_rows(len(texts), MOST)
-    colourings = colour_reviews(found, clusters)
     return make_map_page(
         "Test reviews, pretrained and fine-tuned",
         [BREAK.sub(" ", texts[row]).strip() for row in shown],
         {f"{kind}, {stage(time)}": own[shown] for (time, kind), own in points.items()},
-        {name: replace(own, groups=own.groups[shown]) for name, own in colourings.items()},
+        {name: own.at(shown) for name, own in colour_reviews(found, clusters).items()},
         shown + 1,
         min(WIDTH, BUDGET // len(shown)),
     )

@@ -1,8 +1,9 @@
 """The look of every figure: page width, colours, names, and the parts that figures are made of."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+Shown = TypeVar("Shown")
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the first two are the
 # negative and the positive class in every figure.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -23,6 +25,7 @@ LINES = PALETTE[2:] * 3  # of lines and conditions, which are no classes
 STAGES = {"before": "pretrained", "after": "fine-tuned"}
 NAMING = 3  # keywords that name a cluster
 GREY = "#666666"
+BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # where a legend has room
 FEW = len(PALETTE)  # classes up to which a figure names each of them in full
 PAGE_WIDTH = 8.0
 # Texts are shown as they are: a dollar sign begins no formula.
@@ -38,32 +41,49 @@ def stage(name: str) -> str:
 
 
 def class_colours(count: int) -> list[str]:
-    """Return hex colours of classes."""
-    return _pick_colours(count, PALETTE, 0.9, 0.65)
+    """Return hex colours of classes; evenly spaced hues where the palette has too few."""
+    many = sns.husl_palette(count, s=0.9, l=0.65).as_hex()
+    return list(PALETTE[:count] if count <= len(PALETTE) else many)
 
 
 def cluster_colours(count: int) -> list[str]:
     """Return hex colours of clusters, which no class has."""
-    return _pick_colours(count, CLUSTER_COLOURS, 0.9, 0.5)
-
-
-def _pick_colours(count: int, few: Sequence[str], saturation: float, lightness: float) -> list[str]:
-    """Return the first of a scheme or, if it has too few, evenly spaced hues."""
-    if count <= len(few):
-        return list(few[:count])
-    return list(sns.husl_palette(count, s=saturation, l=lightness).as_hex())
-
-
-def new_figure(height: float, columns: int = 1, share_y: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a figure of page width with its axes side by side."""
-    figure, axes = new_grid(height, 1, columns, sharey=share_y)
-    return figure, list(axes[0])
+    many = sns.husl_palette(count, s=0.9, l=0.5).as_hex()
+    return list(CLUSTER_COLOURS[:count] if count <= len(CLUSTER_COLOURS) else many)
 
 
 def new_grid(height: float, rows: int, columns: int, **shared: Any) -> tuple[Figure, np.ndarray]:
     """Return a figure of page width with (rows, columns) axes."""
     figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+
+
+def new_figure(height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure of page width with its axes side by side."""
+    figure, axes = new_grid(height, 1, columns)
+    return figure, list(axes[0])
+
+
+def new_panels(
+    height: float, shown: Mapping[str, Shown], **shared: Any
+) -> tuple[Figure, list[tuple[Axes, Shown]]]:
+    """Return a figure with a titled panel for each thing that is shown, and both in pairs."""
+    figure, axes = new_grid(height, 1, len(shown), **shared)
+    for axis, title in zip(axes[0], shown, strict=True):
+        axis.set_title(stage(title))
+    return figure, list(zip(axes[0], shown.values(), strict=True))
+
+
+def finish(axis: Axes, legend: Mapping[str, Any] = MappingProxyType({}), **names: str) -> Figure:
+    """Name the axes of a chart, put a legend into it, and return its figure."""
+    axis.set(**names)
+    axis.legend(**legend)
+    return axis.figure  # type: ignore[return-value]
+
+
+def split(frame: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
+    """Return the rows of each value of a column, in the order in which the values come."""
+    return {str(name): rows for name, rows in frame.groupby(column, sort=False)}
 
 
 def error_bars(frame: pd.DataFrame) -> np.ndarray:
@@ -78,27 +98,22 @@ def draw_line(axis: Axes, x: Any, y: Any, colour: str, bars: Any = None, **look:
     axis.errorbar(x, y, yerr=bars, color=colour, **look)
 
 
-def draw_band(axis: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.2) -> None:
-    """Shade the range around a line."""
-    axis.fill_between(x, low, high, color=colour, alpha=alpha, lw=0)
-
-
 def draw_heat_map(
-    axis: Axes,
-    values: np.ndarray,
-    across: Sequence[str],
-    down: Sequence[str],
-    *,
-    colours: Any = "Blues",
-    limits: tuple[float, float] = (0.0, 1.0),
-    **look: Any,
+    axis: Axes, values: np.ndarray, across: Sequence[str], down: Sequence[str], **look: Any
 ) -> AxesImage:
     """Draw (rows, columns) values as coloured cells with the names of columns and rows."""
-    image = axis.imshow(values, cmap=colours, vmin=limits[0], vmax=limits[1], **look)
+    image = axis.imshow(values, **{"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, **look})
     axis.set_xticks(range(len(across)), across)
     axis.set_yticks(range(len(down)), down)
     axis.grid(visible=False)
     return image
+
+
+def name_rows(axis: Axes, names: Collection[str], **look: Any) -> None:
+    """Name the rows of a chart, which lie at 0, 1, ... from the top."""
+    axis.set_yticks(range(len(names)), list(names), **look)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.grid(axis="y", visible=False)
 
 
 @dataclass(frozen=True)
@@ -109,12 +124,16 @@ class Colouring:
     names: Sequence[str]
     colours: Sequence[str]
 
+    def at(self, rows: np.ndarray) -> "Colouring":
+        """Return the colouring of some rows."""
+        return replace(self, groups=self.groups[rows])
+
 
 def colour_clusters(members: np.ndarray, overview: pd.DataFrame) -> Colouring:
     """Colour texts by (n,) cluster, named by the first `keywords` of each `cluster` (from 1)."""
-    words = [", ".join(own.split(", ")[:NAMING]) for own in overview["keywords"]]
+    words = overview["keywords"].str.split(", ").str[:NAMING].str.join(", ")
     numbered = zip(overview["cluster"], words, strict=True)
-    names = [f"cluster {number}: {own}" if own else f"cluster {number}" for number, own in numbered]
+    names = [f"cluster {number}: {own}".removesuffix(": ") for number, own in numbered]
     return Colouring(members, names, cluster_colours(len(names)))
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,10 +42,8 @@ class Reading:
 
     def vectors(self, texts: Sequence[str], store: Store) -> np.ndarray:
         """Return the (n, d) vectors of many texts; what was read is kept in the store."""
-        return embed_texts(
-            texts, self.encoder, pooling=self.pooling, max_length=self.max_length,
-            truncation=self.truncation, store=store,
-        )  # fmt: skip
+        cut: dict[str, Any] = {"max_length": self.max_length, "truncation": self.truncation}
+        return embed_texts(texts, self.encoder, pooling=self.pooling, store=store, **cut)
 
     def vectors_of_few(self, texts: Sequence[str]) -> np.ndarray:
         """Return the same for a few texts at once, without a store and a progress bar."""
@@ -57,23 +56,20 @@ class Reading:
         return self.in_batches(texts, read)
 
     @torch.inference_mode()
-    def in_batches(
-        self, texts: Sequence[str], read: Callable[[Tensor, Tensor], Tensor]
-    ) -> np.ndarray:
+    def in_batches(self, texts: Sequence[str], read: Callable[..., Tensor]) -> np.ndarray:
         """Return what a function of (b, w) token ids and their mask gives, one row per text."""
         tokens = encode_texts(texts, self.encoder.tokenizer, self.max_length, self.truncation)
         found = []
-        for start in range(0, len(texts), BATCH):
-            batch = make_batch(tokens, np.arange(start, min(start + BATCH, len(texts))))
-            found.append(read(*(part.to(self.encoder.model.device) for part in batch)).cpu())
+        for rows in np.split(np.arange(len(texts)), range(BATCH, len(texts), BATCH)):
+            batch = (part.to(self.encoder.model.device) for part in make_batch(tokens, rows))
+            found.append(read(*batch).cpu())
         return np.asarray(torch.cat(found).numpy())
 
 
 def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling:
     """Return the pooling that a person asked for, or for `auto` the one that suits an encoder.
 
-    A sentence encoder says how it was trained, a classifier was trained to be read at its first
-    token, and for any other the mean over tokens serves best.
+    A sentence encoder names its own, a classifier is read at its first token, others by the mean.
     """
     if wanted in POOLINGS:
         return wanted
@@ -85,11 +81,9 @@ def pick_pooling(encoder: Encoder, source: str, wanted: str = "auto") -> Pooling
 
 def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
     """Return the pooling that the folder of a sentence encoder names, if there is one."""
-    path = cached_file(
-        find_encoder(source)[0], SENTENCE_POOLING, revision=revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )  # fmt: skip
+    faults = ("missing_entries", "connection_errors")
+    quiet: dict[str, Any] = {f"_raise_exceptions_for_{fault}": False for fault in faults}
+    path = cached_file(find_encoder(source)[0], SENTENCE_POOLING, revision=revision, **quiet)
     try:
         facts = dict(json.loads(Path(path).read_text("utf-8"))) if path else {}
     except (ValueError, TypeError):
@@ -144,12 +138,15 @@ def decide_many(decide: Decide, texts: Sequence[str]) -> np.ndarray:
 def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -> Decide:
     """Return what logistic regression on (n, d) vectors of (n,) groups decides.
 
-    A fifth of them chooses its strength; all of them where a group is very small.
+    It learns from about as many of each group, in random order; a fifth of them chooses its
+    strength, or all of them where a group is very small.
     """
-    rows = _draw_evenly(groups, LEARNT)
-    small = np.unique(groups[rows], return_counts=True)[1].min() < SMALL
+    rng = np.random.default_rng(0)
+    order, present = rng.permutation(len(groups)), np.unique(groups)
+    even = [order[groups[order] == own][: LEARNT // len(present)] for own in present]
+    rows = rng.permutation(np.concatenate(even))
     cut = len(rows) // 5
-    train, chosen = (rows, rows) if small else (rows[cut:], rows[:cut])
+    train, chosen = (rows[cut:], rows[:cut]) if min(map(len, even)) >= SMALL else (rows, rows)
     probe = fit_probe(vectors[train], groups[train], vectors[chosen], groups[chosen])
 
     def decide(texts: Sequence[str]) -> np.ndarray:
@@ -158,12 +155,3 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
         return found
 
     return decide
-
-
-def _draw_evenly(groups: np.ndarray, most: int) -> np.ndarray:
-    """Draw rows in random order, of no group more than an even part of so many."""
-    rng = np.random.default_rng(0)
-    rows = rng.permutation(len(groups))
-    present = np.unique(groups)
-    part = most // len(present)
-    return rng.permutation(np.concatenate([rows[groups[rows] == own][:part] for own in present]))

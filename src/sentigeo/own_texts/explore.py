@@ -38,23 +38,20 @@ class Finding:
     words: pd.DataFrame  # columns `word`, `begin`, `end`, `occlusion`
 
 
+@dataclass
 class Explorer:
     """Shows what a model makes of sentences, among n known texts with (n, d) vectors and groups."""
 
-    def __init__(
-        self,
-        reading: Reading,
-        decide: Decide,
-        classes: Sequence[str],
-        *,
-        texts: Sequence[str],
-        vectors: np.ndarray,
-        groups: Colouring,
-    ) -> None:
-        self.reading, self.decide, self.classes = reading, decide, list(classes)
-        self.texts, self.vectors, self.groups = texts, vectors, groups
-        self._map = PCA(2, svd_solver="covariance_eigh").fit(vectors)
-        self._points = self._map.transform(vectors)
+    reading: Reading
+    decide: Decide
+    classes: Sequence[str]
+    texts: Sequence[str]
+    vectors: np.ndarray
+    groups: Colouring
+
+    def __post_init__(self) -> None:
+        self._map = PCA(2, svd_solver="covariance_eigh").fit(self.vectors)
+        self._points = self._map.transform(self.vectors)
 
     def explore(self, sentence: str, neighbours: int = 5) -> Finding:
         """Return what there is to see about a sentence."""
@@ -63,14 +60,11 @@ class Explorer:
             raise UserError("Type a sentence: there is nothing to look at.")
         vector = self.reading.vectors_of_few([sentence])[0]
         rows, cosines = nearest_rows(vector, self.vectors, neighbours)
-        near = {
-            "cosine": cosines,
-            "group": [self.groups.names[self.groups.groups[row]] for row in rows],
-            "text": [excerpt(self.texts[row]) for row in rows],
-        }
+        names = [self.groups.names[group] for group in self.groups.groups[rows]]
+        texts = [excerpt(self.texts[row]) for row in rows]
+        near = pd.DataFrame({"cosine": cosines, "group": names, "text": texts})
         probabilities, words = self._occlude(sentence)
-        place = self._map.transform(vector[None])[0]
-        return Finding(sentence, probabilities, pd.DataFrame(near), place, words)
+        return Finding(sentence, probabilities, near, self._map.transform(vector[None])[0], words)
 
     def show(self, sentence: str) -> None:
         """Show what there is to see about a sentence."""
@@ -81,15 +75,13 @@ class Explorer:
             f"**{plain(self.classes[best])}** with probability {found.probabilities[best]:.3f}. "
             "The words, by how much this probability falls without each (blue) or rises (orange):"
         )
-        display({"text/html": _colour_words(found.sentence, found.words),
-                 "text/plain": _list_words(found.words)}, raw=True)  # fmt: skip
+        listed = ", ".join(f"{row.word} {row.occlusion:+.3f}" for row in found.words.itertuples())
+        coloured = _colour_words(found.sentence, found.words)
+        display({"text/html": coloured, "text/plain": listed}, raw=True)
         page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
         figure = plot_place(self._points, self.groups, found.place)
-        alt = "Where the sentence lies among the known texts."
-        display(
-            Image(data=draw_png(figure), alt=alt, width=WIDTH),
-            metadata={"image/png": {"alt": alt, "width": WIDTH}},
-        )
+        look = {"alt": "Where the sentence lies among the known texts.", "width": WIDTH}
+        display(Image(data=draw_png(figure), **look), metadata={"image/png": look})
 
     def box(self) -> None:
         """Show a text box if a notebook server runs this; a report has no one to type into it."""
@@ -120,11 +112,9 @@ class Explorer:
         without = [sentence[:begin] + sentence[end:] for begin, end in places]
         whole, *others = self.decide([sentence, *without])
         best = whole.argmax()
-        rows = [
-            (sentence[begin:end], begin, end, whole[best] - other[best])
-            for (begin, end), other in zip(places, others, strict=True)
-        ]
-        return whole, pd.DataFrame(rows, columns=["word", "begin", "end", "occlusion"])
+        words = pd.DataFrame(places, columns=["begin", "end"])
+        words.insert(0, "word", [sentence[begin:end] for begin, end in places])
+        return whole, words.assign(occlusion=[whole[best] - other[best] for other in others])
 
 
 def _colour_words(sentence: str, words: pd.DataFrame) -> str:
@@ -138,7 +128,3 @@ def _colour_words(sentence: str, words: pd.DataFrame) -> str:
         parts += [escape(sentence[last:begin]), word]
         last = end
     return f'<p dir="auto">{"".join(parts)}{escape(sentence[last:])}</p>'
-
-
-def _list_words(words: pd.DataFrame) -> str:
-    return ", ".join(f"{row.word} {row.occlusion:+.3f}" for row in words.itertuples())

@@ -32,12 +32,10 @@ class OwnTexts:
 
 
 def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> OwnTexts:
-    """Read a person's texts from a file of any kind that `read_table` knows.
+    """Read a person's texts and labels, if there are any, from a file that `read_table` knows.
 
-    Args:
-        source: The file, from here or from the repository.
-        text_field: Column of the texts; by default `text`, or the one with the longest texts.
-        label_field: Column of the labels, if there are any.
+    The file is looked for from here and from the repository; without a field, texts are taken from
+    `text`, or from the one with the longest texts.
     """
     path = locate(source) or Path(source)
     if path.is_dir():
@@ -57,19 +55,19 @@ def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> 
     clean = [clean_text(text) for text in texts]
     kept = np.flatnonzero([text != "" for text in clean])
     different = len({clean[row] for row in kept})
-    _check_variety(different, len(kept), f"{path}, '{field}'")
+    if not different:
+        raise UserError(f"{path}, '{field}': all texts are empty.")
+    if different == 1 < len(kept):
+        raise UserError(f"{path}, '{field}': all {len(kept):,} texts are the same.")
+    if different < LEAST:
+        few = f"at least {LEAST} different texts are needed, not {different}"
+        raise UserError(f"{path}, '{field}': {few}.")
     labels, classes = None, list[str]()
     if label_field:
         labels, classes = _number_labels(table[label_field], kept, f"{path}, '{label_field}'")
-    return OwnTexts(
-        name=path.name,
-        rows=kept + 1,
-        texts=[texts[row] for row in kept],
-        clean=[clean[row] for row in kept],
-        labels=labels,
-        classes=classes,
-        notes=_describe(table, field, label_field, kept, different),
-    )
+    notes = _describe(table, field, label_field, kept, different)
+    texts, clean = ([own[row] for row in kept] for own in (texts, clean))
+    return OwnTexts(path.name, kept + 1, texts, clean, labels, classes, notes)
 
 
 def _pick_field(table: pd.DataFrame) -> str:
@@ -77,31 +75,20 @@ def _pick_field(table: pd.DataFrame) -> str:
     if TEXT_FIELD in table:
         return TEXT_FIELD
     lengths = {}
-    for name in table:
-        values = table[name].dropna()
-        if len(values) and all(isinstance(value, str) for value in values):
-            lengths[str(name)] = sum(map(len, values)) / len(table)
-    return max(lengths, key=lambda name: lengths[name], default="")
+    for name, values in table.items():
+        found = values.dropna()
+        if len(found) and all(isinstance(value, str) for value in found):
+            lengths[str(name)] = sum(map(len, found))
+    return max(lengths, key=lengths.__getitem__, default="")
 
 
 def _check_texts(values: pd.Series, where: str) -> list[str]:
     """Return a text for every row, empty where there is none; refuse what is something else."""
     texts = ["" if is_missing(value) else value for value in values]
     refuse_rows((not isinstance(text, str) for text in texts), f"{where}: not a text in")
-    refuse_rows(
-        (len(text) > LONGEST for text in texts),
-        f"{where}: more than {LONGEST:,} characters, so cut it into texts, in",
-    )
+    too_long = f"{where}: more than {LONGEST:,} characters, so cut it into texts, in"
+    refuse_rows((len(text) > LONGEST for text in texts), too_long)
     return [repair(text) for text in texts]
-
-
-def _check_variety(different: int, count: int, where: str) -> None:
-    if not count:
-        raise UserError(f"{where}: all texts are empty.")
-    if count > 1 and different == 1:
-        raise UserError(f"{where}: all {count:,} texts are the same.")
-    if different < LEAST:
-        raise UserError(f"{where}: at least {LEAST} different texts are needed, not {different}.")
 
 
 def _number_labels(values: pd.Series, kept: np.ndarray, where: str) -> tuple[np.ndarray, list[str]]:
@@ -129,9 +116,8 @@ def _describe(
     empty = np.setdiff1d(np.arange(len(table)), kept) + 1
     if len(empty):
         shown = ", ".join(map(str, empty[:5])) + (" ..." if len(empty) > 5 else "")
-        notes.append(
-            f"Rows without a text are left out: {len(empty):,} of {len(table):,} ({shown})."
-        )
+        left_out = f"{len(empty):,} of {len(table):,} ({shown})"
+        notes.append(f"Rows without a text are left out: {left_out}.")
     if different < len(kept):
         notes.append(f"Repeated texts are kept: {len(kept) - different:,}.")
     return notes

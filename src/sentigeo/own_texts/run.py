@@ -1,50 +1,184 @@
-"""Run the notebook for a person's own texts, from their file to a folder of results."""
+"""Run the notebook for a person's own texts into a folder: all of its files or none."""
 
+import csv
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
 from sentigeo.encoder.encoder import find_encoder
 from sentigeo.errors import UserError
-from sentigeo.own_texts.folder import NOTEBOOK, fill_folder
+from sentigeo.files import write_text
 from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
-from sentigeo.paths import NOTEBOOKS
+from sentigeo.paths import NOTEBOOKS, ROOT
 from sentigeo.progress import RunProgress
+<<<<<<< HEAD
 from sentigeo.report.execute import Process, run_notebook
 from sentigeo.report.notebook import STAGE_VARIABLE
+=======
+from sentigeo.report.notebook import STAGE_VARIABLE, Page
+>>>>>>> diet_figures
 from sentigeo.report.plan import check_parameters
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
+NOTEBOOK, SUMMARY = "your_texts.ipynb", "summary.md"
+UNFINISHED = ".unfinished"  # what a run writes to until it is complete
+FILES = {
+    SUMMARY: "what was found, in short",
+    NOTEBOOK: "the executed notebook, with every step",
+    "map.html": "the interactive map: point at a text to read it, search, colour",
+    "rows.csv": "a row a text: cluster, distance from its centre, place on the maps",
+    "embeddings.npy": "the vectors, in the order of rows.csv",
+    "clusters.csv": "the clusters: how many texts, which keywords",
+    "keywords.csv": "the words that set each cluster apart, with their scores",
+    "representatives.csv": "the texts nearest to the middle of each cluster",
+    "choice_of_k.csv": "how well each number of clusters is found again",
+    "choice_of_k.png": "the same as a figure",
+    "clustering_pca.png": "the clusters on a map by principal components",
+    "clustering_tsne.png": "the clusters on a map by t-SNE",
+    "keywords.png": "the keywords as a figure",
+    "confusion.png": "clusters against labels",
+}
+
+
+class OwnFolder(Page):
+    """Where a notebook puts what it found; sentences are gathered into `summary.md`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._summary: list[str] = []
+        self._made = {NOTEBOOK, SUMMARY}
+
+    def conclude(self, text: str) -> None:
+        """Show a paragraph and put it into the summary."""
+        self.say(text)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Put a paragraph into the summary."""
+        self._summary.append(text)
+
+    def figure(self, figure: Figure, name: str, caption: str) -> None:
+        """Save a figure and show it."""
+        with self._writing(name) as path:
+            self.picture(figure, path, caption)
+
+    def frame(self, frame: pd.DataFrame, name: str) -> None:
+        """Save a table as CSV."""
+        with self._writing(name) as path:
+            frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)  # for a lone "\r" too
+
+    def array(self, array: np.ndarray, name: str) -> None:
+        """Save an array."""
+        with self._writing(name) as path:
+            np.save(path, array, allow_pickle=False)
+
+    def page(self, text: str, name: str, caption: str) -> None:
+        """Save an interactive page and link to it."""
+        with self._writing(name) as path:
+            self.link(text, path, name, caption)
+
+    def finish(self, title: str) -> None:
+        """Write the summary: all paragraphs in their order, and what each file holds."""
+        files = "\n".join(f"- `{name}`: {FILES[name]}" for name in FILES if name in self._made)
+        text = "\n\n".join([f"# {title}", *self._summary, "## Files", files])
+        with self._writing(SUMMARY) as path:
+            write_text(path, f"{text}\n")
+        self.say(f"Files:\n\n{files}")
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[Path]:
+        """Hand out where a file of `FILES` goes; say in a sentence if it cannot be written."""
+        if name not in FILES:
+            raise ValueError(f"{name} is not among the files of a run")
+        try:
+            yield self.folder / name
+            self._made.add(name)
+        except OSError as error:
+            raise UserError(f"Cannot write {name} ({error}): is the disk full?") from None
+
+
+def open_own_folder(by_hand: str) -> OwnFolder:
+    """Return the folder of a running `make texts`, or another one where a notebook runs by hand."""
+    folder = Path(os.environ.get(STAGE_VARIABLE, ROOT / Path(by_hand).expanduser()))
+    folder.mkdir(parents=True, exist_ok=True)
+    return OwnFolder(folder)
+
+
+@contextmanager
+def fill_folder(out: Path) -> Iterator[Path]:
+    """Hand out an empty folder; when all went well its files are moved to `out`, else removed.
+
+    Files of an earlier run are replaced or removed, whatever else is there is left alone. A run
+    that was killed leaves a hidden folder, which the next one removes.
+    """
+    existed, stage = out.is_dir(), out / UNFINISHED
+    with _claim(out):
+        try:
+            shutil.rmtree(stage, ignore_errors=True)
+            stage.mkdir()
+            yield stage
+            _move(stage, out)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+            if not existed:
+                with suppress(OSError):  # it is not empty: the run was complete
+                    out.rmdir()
+
+
+@contextmanager
+def _claim(out: Path) -> Iterator[None]:
+    """Make a folder if need be and keep other runs out of it; refuse one of other things."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()) and not any((out / own).exists() for own in (NOTEBOOK, UNFINISHED)):
+            raise UserError(f"{out} holds other files: give a new or an empty folder.")
+        folder = os.open(out, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not (out.is_dir() and os.path.samestat(os.fstat(folder), out.stat())):
+            raise BlockingIOError  # another run has just removed it
+        yield
+    except BlockingIOError:
+        raise UserError(f"Another run is writing to {out}.") from None
+    finally:
+        os.close(folder)
+
+
+def _move(stage: Path, out: Path) -> None:
+    for name in FILES:
+        if (stage / name).is_file():
+            (stage / name).replace(out / name)
+        else:
+            (out / name).unlink(missing_ok=True)
 
 
 def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
-    """Execute `90_your_texts` and put what it makes into a folder, all of it or nothing.
+    """Execute `90_your_texts` with its parameters and put what it makes into a folder.
 
-    Args:
-        out: The folder; it is made if need be.
-        parameters: Of the notebook.
-
-    Raises:
-        UserError: The texts, the model or the folder cannot be used.
+    What is wrong with the texts, k or the model is said before a kernel starts.
     """
     check_parameters(SOURCE, parameters)
-    texts = read_own_texts(
-        parameters["source"], parameters["text_field"], parameters["label_field"]
-    )  # what is wrong with them is said before a kernel starts
+    fields = (parameters[name] for name in ("source", "text_field", "label_field"))
+    texts = read_own_texts(*fields)
     read_k(parameters["k"], texts)
     find_encoder(parameters["model"])
     print(f"{len(texts.texts):,} texts. {' '.join(texts.notes)}", flush=True)
     try:
-        with fill_folder(out) as stage:
-            _execute(stage, parameters)
+        with fill_folder(out) as stage, RunProgress(1, stage / "notes") as progress:
+            paths = stage / NOTEBOOK, parameters, stage / "notes", {STAGE_VARIABLE: str(stage)}
+            run_notebook(Process(SOURCE, *paths), progress)
     except UserError as error:
         raise UserError(str(error).removeprefix(f"{SOURCE.name}: ")) from None
     except OSError as error:
         raise UserError(f"Cannot write to {out}: {error.strerror or error}.") from None
-
-
-def _execute(stage: Path, parameters: dict[str, Any]) -> None:
-    """Execute the notebook into a folder and show how far it is."""
-    notes, variables = stage / "notes", {STAGE_VARIABLE: str(stage)}
-    with RunProgress(1, notes) as progress:
-        run_notebook(Process(SOURCE, stage / NOTEBOOK, parameters, notes, variables), progress)

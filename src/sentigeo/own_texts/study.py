@@ -40,18 +40,15 @@ def pick_studied(vectors: np.ndarray) -> np.ndarray:
     """Return the different ones among some of the (n, d) vectors, to choose k with."""
     different = np.unique(vectors[some_rows(len(vectors), STUDIED)], axis=0)
     if len(different) < LEAST:
-        raise UserError(
-            f"The encoder has only {len(different)} different vectors for these texts: perhaps it "
-            "does not know their script."
-        )
+        few = f"only {len(different)} different vectors for these texts"
+        raise UserError(f"The encoder has {few}: perhaps it does not know their script.")
     return different
 
 
 def cluster_own(vectors: np.ndarray, k: int) -> Clusters:
     """Find k clusters in some of the (n, d) vectors and put every one into the nearest."""
     found = find_clusters(vectors[some_rows(len(vectors), CLUSTERED)], k)
-    members = found.assign(vectors)
-    return Clusters(found.centroids, members, found.inertia)
+    return replace(found, members=found.assign(vectors))
 
 
 def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
@@ -68,11 +65,10 @@ def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
 
 
 def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10) -> pd.DataFrame:
-    """List the words and pairs of words that set each cluster apart.
+    """List the words and pairs of words that set each cluster apart, if texts have any in common.
 
-    Returns:
-        Columns `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use it,
-        of at most `CLUSTERED` that were counted); no rows where texts have too few words in common.
+    Columns are `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use it,
+    of at most `CLUSTERED` that were counted).
     """
     seen = some_rows(len(members), CLUSTERED)
     try:
@@ -84,8 +80,7 @@ def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10)
     scores[scores < LEAST_SCORE] = -np.inf
     top = _drop_nested(top_terms(scores, terms.names, len(terms.names)))
     top = top.groupby("cluster").head(count).reset_index(drop=True)
-    places = {name: place for place, name in enumerate(terms.names)}
-    columns = top["term"].map(places).astype(int)
+    columns = pd.Index(terms.names).get_indexer(pd.Index(top["term"]))
     top["texts"] = uses[top["cluster"].astype(int), columns]
     return top.assign(cluster=top["cluster"] + 1)
 
@@ -108,11 +103,12 @@ def list_typical(
     Distances are (n, k). Returns columns `cluster` (from 1), `row`, `distance`, `text`.
     """
     first = pd.Series(texts.clean).drop_duplicates().index.to_numpy()
-    rows = []
-    for cluster, nearest in pick_typical(distances[first], members[first], count).items():
-        for place in first[nearest]:
-            distance = distances[place, cluster]
-            rows.append((cluster + 1, texts.rows[place], distance, texts.texts[place]))
+    typical = pick_typical(distances[first], members[first], count)
+    rows = [
+        (cluster + 1, texts.rows[place], distances[place, cluster], texts.texts[place])
+        for cluster, nearest in typical.items()
+        for place in first[nearest]
+    ]
     return pd.DataFrame(rows, columns=["cluster", "row", "distance", "text"])
 
 
@@ -130,9 +126,9 @@ def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> p
     """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; one row per cluster."""
     sizes = np.bincount(members, minlength=k)
     words = keywords.groupby("cluster")["term"].agg(", ".join)
-    numbers = np.arange(1, k + 1)
-    found = {"cluster": numbers, "texts": sizes, "share": sizes / len(members)}
-    return pd.DataFrame(found).assign(keywords=[words.get(number, "") for number in numbers])
+    found = pd.DataFrame({"cluster": range(1, k + 1), "texts": sizes})
+    found["share"] = found["texts"] / len(members)
+    return found.assign(keywords=[words.get(number, "") for number in found["cluster"]])
 
 
 def list_rows(
@@ -140,9 +136,8 @@ def list_rows(
 ) -> pd.DataFrame:
     """Put the cluster, (n, k) distances and (n, 2) maps of every text side by side.
 
-    Returns:
-        Columns `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two per map and,
-        with labels, `label`, `cluster_label` (the one that its cluster is given) and `agrees`.
+    Columns are `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two per map and,
+    with labels, `label`, `cluster_label` (the one that its cluster is given) and `agrees`.
     """
     found: dict[str, Any] = {"row": texts.rows, "text": texts.texts, "cluster": members + 1}
     found["distance"] = distances[np.arange(len(members)), members]
@@ -169,6 +164,6 @@ def make_own_map(texts: OwnTexts, maps: dict[str, np.ndarray], groups: dict[str,
         f"{len(shown):,} texts of {texts.name}",
         [texts.texts[row] for row in shown],
         {MAPS[method]: maps[method][shown] for method in ("tsne", "pca")},
-        {name: replace(own, groups=own.groups[shown]) for name, own in groups.items()},
+        {name: own.at(shown) for name, own in groups.items()},
         texts.rows[shown],
     )

@@ -33,16 +33,16 @@ def describe_reading(reading: Reading, texts: OwnTexts) -> str:
     cut = int((lengths > reading.max_length).sum())
     english = "It was trained on English texts. " if encoder.name == PACKAGED_NAME else ""
     revision = f", revision {plain(encoder.revision)}" if encoder.revision else ""
+    whole = f"Every text is read whole: none has more than {reading.max_length} tokens."
+    if cut:
+        whole = (
+            f"{cut:,} of {len(lengths):,} texts have more than {reading.max_length} tokens: of "
+            "these the first quarter of that budget is read and, for the rest of it, the end."
+        )
     return (
         f"Encoder: {plain(encoder.name)} ({type(encoder.model).__name__}, {encoder.layers} layers, "
         f"{encoder.width} wide{revision}, weights {encoder.sha256[:12]}); last layer, pooling "
-        f"'{reading.pooling}'. {english}"
-        + (
-            f"{cut:,} of {len(lengths):,} texts have more than {reading.max_length} tokens: of "
-            "these the first quarter of that budget is read and, for the rest of it, the end."
-            if cut
-            else f"Every text is read whole: none has more than {reading.max_length} tokens."
-        )
+        f"'{reading.pooling}'. {english}{whole}"
     )
 
 
