@@ -35,9 +35,8 @@ def attend(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
     joined = joined.unflatten(-1, (3, attention.num_attention_heads, -1))
     wide = None if bool(mask.all()) else mask[:, None, None]
     dropout = attention.dropout.p if layer.training else 0.0
-    mixed = functional.scaled_dot_product_attention(
-        *joined.permute(2, 0, 3, 1, 4), attn_mask=wide, dropout_p=dropout
-    )
+    query, key, value = joined.permute(2, 0, 3, 1, 4)
+    mixed = functional.scaled_dot_product_attention(query, key, value, wide, dropout)
     return layer.attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[no-any-return]
 
 
@@ -124,7 +123,7 @@ def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor)
     queries = hidden.new_zeros(len(hidden), int(order.max()) + 1, heads * size)
     queries[texts, order] = attention.query(own)
     parts = (queries, attention.key(hidden), attention.value(hidden))
-    split = (part.unflatten(-1, (heads, size)).transpose(1, 2) for part in parts)
-    mixed = functional.scaled_dot_product_attention(*split, attn_mask=mask[:, None, None])
+    query, key, value = (part.unflatten(-1, (heads, size)).transpose(1, 2) for part in parts)
+    mixed = functional.scaled_dot_product_attention(query, key, value, mask[:, None, None])
     mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
     return feed_forward(layer, layer.attention.output(mixed, own))

@@ -20,12 +20,9 @@ from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
 from sentigeo.paths import NOTEBOOKS, ROOT
 from sentigeo.progress import RunProgress
-<<<<<<< HEAD
 from sentigeo.report.execute import Process, run_notebook
 from sentigeo.report.notebook import STAGE_VARIABLE
-=======
-from sentigeo.report.notebook import STAGE_VARIABLE, Page
->>>>>>> diet_figures
+from sentigeo.report.page import Page
 from sentigeo.report.plan import check_parameters
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"

@@ -104,8 +104,8 @@ class MaskedTask(Task):
         for name, loss in losses.items():
             mean = float(self.accelerator.reduce(loss.detach(), "mean"))
             self.losses[name] = self.losses.get(name, 0.0) + mean / self.steps
-        parts = [getattr(self.recipe, name) * loss for name, loss in losses.items()]
-        return sum(parts)  # type: ignore[return-value]
+        total: Tensor = sum(getattr(self.recipe, name) * loss for name, loss in losses.items())
+        return total
 
     def _losses(
         self, model: Any, copy: MaskedTexts | None, batch: np.ndarray, guessed: np.ndarray
