@@ -19,6 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signal.getsignal(stop) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(stop, signal.default_int_handler)
     try:
+        if "profile" in options:
+            options.profile = _load_profile(options)
         return int(options.run(options) or 0)
     except (UserError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
@@ -29,35 +31,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace) -> None:
-    profile = _load_profile(options)
-    from sentigeo.preflight import check_run  # after the profile was found to be valid
+    from sentigeo.preflight import check_run  # slow to import; a wrong profile is told before
     from sentigeo.report.publish import run_report
 
-    conditions = check_run(profile)
+    conditions = check_run(options.profile)
     for chapter, reason in conditions.skipped.items():
         print(f"Skipped: {chapter}. {reason}")
-    paths = run_report(profile, conditions=conditions, fresh=options.fresh)
+    paths = run_report(options.profile, conditions=conditions, fresh=options.fresh)
     print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
 
 def _chapter(options: argparse.Namespace) -> None:
-    profile = _load_profile(options)
     from sentigeo.preflight import check_run
     from sentigeo.report.plan import find_name
     from sentigeo.report.publish import run_chapter
 
-    name = find_name(options.chapter, ROOT)
-    copy = run_chapter(name, profile, conditions=check_run(profile), fresh=options.fresh)
+    name, conditions = find_name(options.chapter, ROOT), check_run(options.profile)
+    copy = run_chapter(name, options.profile, conditions=conditions, fresh=options.fresh)
     print(f"{name} is ready: {copy.relative_to(ROOT)}, its figures and what it recorded beside it.")
 
 
 def _status(options: argparse.Namespace) -> None:
-    profile = _load_profile(options)
     from sentigeo.preflight import recall_run
     from sentigeo.report.fingerprint import Conditions
     from sentigeo.report.plan import describe_published, describe_status, plan_chapters
 
-    conditions, paths = recall_run(profile) or Conditions(), run_paths(profile.run_name)
+    profile, paths = options.profile, run_paths(options.profile.run_name)
+    conditions = recall_run(profile) or Conditions()
     tasks = plan_chapters(profile, ROOT, conditions)
     found = describe_status(tasks, profile, paths, ROOT, conditions)
     skipped = {name: f"skipped: {reason}" for name, reason in conditions.skipped.items()}
@@ -68,11 +68,10 @@ def _status(options: argparse.Namespace) -> None:
 
 def _reproduce(options: argparse.Namespace) -> int:
     """Run the report again from nothing; 1 if it differs from the last one by more than allowed."""
-    profile = _load_profile(options)
     from sentigeo.preflight import check_run
     from sentigeo.report.reproduce import compare_results, describe, run_again
 
-    found = compare_results(*run_again(profile, check_run, keep=options.keep))
+    found = compare_results(*run_again(options.profile, check_run, keep=options.keep))
     print(describe(found))
     return int(any(one.outside for one in found))
 
@@ -98,16 +97,14 @@ def _texts(options: argparse.Namespace) -> None:
 
 
 def _site(options: argparse.Namespace) -> None:
-    profile = _load_profile(options)
     from sentigeo.report.publish import rebuild_site
 
-    paths = rebuild_site(profile)
+    paths = rebuild_site(options.profile)
     print(f"The site is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
 
 
 def _train(options: argparse.Namespace) -> None:
     """Train and read what chapters 2, 3 and 11 need; `accelerate launch` does so in processes."""
-    profile = _load_profile(options)
     from accelerate import Accelerator
 
     from sentigeo.cache import Store
@@ -119,9 +116,9 @@ def _train(options: argparse.Namespace) -> None:
     from sentigeo.training.deep_study import prepare_draws, train_draws
     from sentigeo.training.runs import train_runs
 
+    profile, store = options.profile, Store(run_paths(options.profile.run_name).cache)
     skipped = check_run(profile).skipped
     encoder = load_encoder(profile.model, profile.model_revision)
-    store = Store(run_paths(profile.run_name).cache)
     with Accelerator().main_process_first():
         corpus = make_corpus(profile, encoder, store)
     results = train_runs(corpus, encoder, profile, store)
@@ -134,12 +131,11 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    profile = _load_profile(options)
     sys.path.insert(0, str(ROOT))
     from benchmarks.bench import run_bench
 
-    target = run_paths(profile.run_name).build / "bench.json"
-    for name, ratio in run_bench(profile, target).items():
+    target = run_paths(options.profile.run_name).build / "bench.json"
+    for name, ratio in run_bench(options.profile, target).items():
         print(f"{name:40} {ratio:8.2f}")
     print(f"Written to {target.relative_to(ROOT)}.")
 

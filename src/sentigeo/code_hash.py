@@ -64,23 +64,17 @@ def packages_of(code: Iterable[str]) -> dict[str, str]:
 
 def read_modules(modules: Iterable[str]) -> list[str]:
     """Return the code of modules of this package, as it counts."""
-    return [_canonical(name) for name in modules]
+    return list(map(_canonical, modules))
 
 
 def _canonical(module: str) -> str:
-    """Return a module's code without docstrings, comments and formatting."""
     path = _find(module)
     if path is None:
         raise ValueError(f"there is no module {module}")
-    stamp = path.stat()
-    return _strip(path, stamp.st_mtime_ns, stamp.st_size)
-
-
-@lru_cache(maxsize=1024)
-def _strip(path: Path, changed: int, size: int) -> str:
     return strip_code(path.read_text("utf-8"))
 
 
+@lru_cache(maxsize=1024)
 def strip_code(code: str) -> str:
     """Return code without docstrings, comments, formatting and descriptions of fields."""
     tree = ast.parse(code)
@@ -135,7 +129,7 @@ def _owners() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-@lru_cache(maxsize=1024)
+@cache
 def _is_installed(package: str) -> bool:
     try:
         return bool(version(package))

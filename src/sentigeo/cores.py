@@ -1,8 +1,12 @@
 """The cores of this machine: the one place that decides how many processes and threads work."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
+import psutil
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
@@ -48,7 +52,8 @@ def run_in_processes(
         with threadpool_limits(1):
             yield from (function(*jobs[place]) for place in track(range(len(jobs)), name, weights))
         return
-    with parallel_config("loky", n_jobs=count_processes(), inner_max_num_threads=1):
+    ends = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    with parallel_config("loky", n_jobs=count_processes(), inner_max_num_threads=1, **ends):
         results = iter(Parallel(return_as="generator", batch_size=1)(calls))
     try:
         for _ in track(range(len(jobs)), name, weights):
@@ -56,6 +61,17 @@ def run_in_processes(
         next(results, None)  # so that joblib knows that nothing was left
     except TerminatedWorkerError:
         raise UserError("A process at work was killed, perhaps out of memory.") from None
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone; one that waits for work would stay for minutes."""
+
+    def watch() -> None:
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(parent).wait()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def run_in_threads(

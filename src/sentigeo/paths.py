@@ -18,20 +18,12 @@ CACHE_VARIABLE = "SENTIGEO_CACHE"  # another place for derived arrays
 
 @dataclass
 class RunPaths:
-    """The folders of one run.
+    """The folders of one run."""
 
-    Attributes:
-        name: Short name of the run, the same for equal profiles.
-        output: Folder that receives `figures/` and `reports/`: the repository for the published
-            profile, a folder under `build/` for any other.
-        build: Scratch space: stages, failed notebooks, locks.
-        cache: Derived arrays, shared by all runs.
-    """
-
-    name: str
-    output: Path
-    build: Path
-    cache: Path
+    name: str  # short, the same for equal profiles
+    output: Path  # receives `figures/` and `reports/`; the repository for the published profile
+    build: Path  # scratch: stages, failed notebooks, locks
+    cache: Path  # derived arrays, shared by all runs
 
     def __post_init__(self) -> None:
         self.figures = self.output / "figures"  # of the last complete run

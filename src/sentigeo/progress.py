@@ -63,12 +63,9 @@ class Running:
 class RunProgress:
     """Shows which notebooks run, which of their cells, and what is left.
 
-    Args:
-        notebooks: How many notebooks will run.
-        notes: Folder in which each running notebook says which cell it is at, in `<name>.cell`,
-            and how far its long work is, in `<name>.note`.
-        stream: Where to show it; bars if that is a terminal, else one line per notebook.
-        every: Seconds between lines about a notebook that is still running.
+    In the folder of notes each running notebook says which cell it is at, in `<name>.cell`, and how
+    far its long work is, in `<name>.note`. A terminal gets bars; any other stream one line per
+    notebook, and one about each that is still running after so many seconds.
     """
 
     def __init__(
@@ -93,12 +90,12 @@ class RunProgress:
 
     def start(self, name: str) -> None:
         """A notebook begins."""
-        now = time.monotonic()
-        own = self.running[name] = Running(now, now)
+        bar: Any = None
         if self.total is not None:
-            own.bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
-            own.bar.reset()
-            own.bar.set_description(name)
+            bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
+            bar.reset()
+            bar.set_description(name)
+        self.running[name] = Running(time.monotonic(), time.monotonic(), bar)
 
     def finish(self, name: str, seconds: float) -> None:
         """A running notebook is complete."""

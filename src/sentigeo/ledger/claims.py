@@ -21,31 +21,20 @@ COLUMNS = ("claim", "source", "statement", "measured", "rule", "verdict", "chapt
 
 
 class Claim(BaseModel):
-    """A claim of a source, as the ledger declares it before anything is measured.
-
-    Attributes:
-        id: Its number.
-        source: The document that makes it.
-        statement: What is claimed.
-        chapter: The chapter that measures it.
-        measure: What is measured, in words; `metric` is its name.
-        others: Further metrics that belong to the answer, by their names in words.
-        rule: How measurements decide, in words; `verdict` is that as `rules.judge` reads it.
-        requires: The condition without which it cannot be tested, as `preflight` names it.
-    """
+    """A claim of a source, as the ledger declares it before anything is measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     id: Annotated[str, Field(pattern="^[A-E][1-9]$")]
-    source: Annotated[str, Field(pattern="^[0-9]{3}$")]
+    source: Annotated[str, Field(pattern="^[0-9]{3}$")]  # the document that makes it
     statement: str
-    chapter: str
-    measure: str
-    metric: str
-    others: dict[str, str] = {}
-    rule: str
-    verdict: Rule
-    requires: str | None = None
+    chapter: str  # that measures it
+    measure: str  # what is measured, in words
+    metric: str  # the name of that
+    others: dict[str, str] = {}  # further metrics of the answer, by their names in words
+    rule: str  # how measurements decide, in words
+    verdict: Rule  # the same as `rules.judge` reads it
+    requires: str | None = None  # condition without which it cannot be tested; see `preflight`
 
 
 def load_claims(path: Path = LEDGER) -> list[Claim]:

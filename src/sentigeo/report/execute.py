@@ -25,17 +25,16 @@ from sentigeo.paths import ROOT
 from sentigeo.progress import NOTE_VARIABLE, RunProgress
 
 POLL = 0.1  # seconds between looks at what runs
-QUIETLY: dict[str, Any] = {"progress_bar": False, "record_timing": False,
-                           "extra_arguments": ["--log-level=CRITICAL"]}  # fmt: skip
+QUIETLY: dict[str, Any] = {"progress_bar": False, "record_timing": False}
+QUIETLY |= {"extra_arguments": ["--log-level=CRITICAL"]}
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
 
 
 class Process:
-    """A notebook that is executed in a process of its own, which leads a session.
+    """A notebook that is executed in a process of its own.
 
     Args:
-        source: The notebook.
-        copy: Where its executed copy goes.
+        source: The notebook; `copy` is where its executed copy goes.
         parameters: Values for its parameters cell.
         notes: Folder in which it says how far it is.
         variables: Its environment variables, besides those of this process.
@@ -63,15 +62,10 @@ class Process:
         variables = {NOTE_VARIABLE: str(self._job.with_suffix(".note")), **variables}
         command = [sys.executable, "-m", "sentigeo.report.execute", str(self._job)]
         with self._job.with_suffix(".log").open("w") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,  # it ends when this end of the pipe is gone
-                stdout=log,
-                stderr=log,
-                env=os.environ | variables,
-                cwd=folder,
-                start_new_session=True,
-            )
+            # It leads a session, and ends when this end of its standard input is gone.
+            told: dict[str, Any] = {"stdin": subprocess.PIPE, "start_new_session": True}
+            told |= {"env": os.environ | variables, "cwd": folder}
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, **told)
 
     @property
     def seconds(self) -> float:
@@ -139,7 +133,7 @@ def execute(
 
     try:
         papermill.execute_notebook(
-            notebook, str(copy), parameters, kernel_name="python3", on_cell_start=tell, **QUIETLY
+            notebook, str(copy), parameters, **QUIETLY, kernel_name="python3", on_cell_start=tell
         )
     except PapermillExecutionError as error:
         raise UserError(_explain(source, error)) from None

@@ -47,10 +47,8 @@ DIFFERENCES = {  # what is said of a name in a section of the key, with its old 
 class Conditions:
     """What does not fit a run, and why.
 
-    Attributes:
-        skipped: Chapters that make no sense for it, with the reason.
-        unmet: Conditions that do not hold, with the reason: cells that carry one as a tag are left
-            out, and claims that require one cannot be tested.
+    Chapters that make no sense for it are skipped. Cells that carry an unmet condition as a tag are
+    left out, and claims that require it cannot be tested.
     """
 
     skipped: dict[str, str] = field(default_factory=dict)
@@ -85,14 +83,8 @@ def chapter_key(
 ) -> dict[str, Any] | None:
     """Return all that an executed chapter depends on, section by section.
 
-    There is no key if nothing identifies model or texts: the newest version on a hub may be
-    another tomorrow.
-
-    Args:
-        source: The notebook.
-        profile: What the run is.
-        needs: What the chapters that it takes something from recorded, by their names.
-        unmet: Conditions that do not hold, and why.
+    `needs` holds what the chapters that it takes something from recorded. There is no key if
+    nothing identifies model or texts: the newest version on a hub may be another tomorrow.
     """
     code, modules = _read(source)
     texts = [code, *code_hash.read_modules(modules - {Profile.__module__})]

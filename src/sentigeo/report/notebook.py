@@ -30,14 +30,10 @@ VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pand
 
 
 class Chapter(Page):
-    """One notebook's run.
+    """One notebook's run: its profile, its store of cached arrays, and what it records.
 
-    Attributes:
-        name: The notebook's name, such as `01_reviews`.
-        profile: What this run is.
-        store: Cached arrays.
-        folder: Where figures and results go: the stage of a running report, or `build/lab/` when
-            the notebook is run by hand, so that exploring never touches the published report.
+    Figures and results go to a folder: the stage of a running report, or `build/lab/` when the
+    notebook is run by hand, so that exploring never touches the published report.
     """
 
     def __init__(self, name: str, profile: Profile) -> None:

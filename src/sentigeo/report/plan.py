@@ -24,20 +24,15 @@ UP_TO_DATE = "up to date"
 class Task:
     """A notebook to be run.
 
-    Attributes:
-        source: The notebook.
-        needs: Names of the notebooks that it takes something from.
-        one_thread: Whether its libraries are held to one thread; it leaves the other cores alone,
-            and its numbers do not depend on how many there are.
-        minutes: What it takes, roughly; of those that are ready the longest begins.
-        takes_all: Whether it takes something from every chapter before it.
+    One that is held to one thread leaves the other cores alone, and its numbers do not depend on
+    how many there are.
     """
 
     source: Path
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # names of the notebooks that it takes something from
     one_thread: bool = False
-    minutes: float = 0.0
-    takes_all: bool = False
+    minutes: float = 0.0  # that it takes, roughly; of those that are ready the longest begins
+    takes_all: bool = False  # whether it takes something from every chapter before it
 
     @property
     def name(self) -> str:
@@ -65,8 +60,8 @@ def read_tasks(sources: Sequence[Path]) -> list[Task]:
             if name >= source.stem:
                 raise UserError(f"{source.name} needs '{name}', which does not come before it.")
         kept = tuple(name for name in needs if name in before)
-        threads, minutes = said.get("threads"), said.get("minutes", 0.0)
-        tasks.append(Task(source, kept, threads == 1, minutes, "needs" not in said))
+        one, minutes = said.get("threads") == 1, said.get("minutes", 0.0)
+        tasks.append(Task(source, kept, one, minutes, takes_all="needs" not in said))
     return tasks
 
 
@@ -179,6 +174,5 @@ def describe_published(tasks: Sequence[Task], paths: RunPaths) -> str:
     if not results.is_file():
         return "There is no report yet."
     stale = stale_chapters(results, [task.source for task in tasks])
-    if not stale:
-        return "results.json was made by this code."
-    return f"results.json was made by other code of {', '.join(stale)}."
+    made_by = f"other code of {', '.join(stale)}" if stale else "this code"
+    return f"results.json was made by {made_by}."

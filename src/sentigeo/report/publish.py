@@ -26,8 +26,13 @@ from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
-OURS = ("figures/[0-8][0-9]_*.png", "figures/[0-8][0-9]_*.html", "reports/[0-8][0-9]_*.ipynb",
-        "reports/site/**/*")  # what a report owns of the folders it is published to  # fmt: skip
+# What a report owns of the folders that it is published to.
+OURS = (
+    "figures/[0-8][0-9]_*.png",
+    "figures/[0-8][0-9]_*.html",
+    "reports/[0-8][0-9]_*.ipynb",
+    "reports/site/**/*",
+)
 
 
 def run_report(
@@ -36,13 +41,8 @@ def run_report(
     """Execute the numbered notebooks, then put figures, copies, results and site in place.
 
     Everything is written to a stage first. A run that fails or is killed leaves the last report
-    as it was; one that is killed while publishing is finished by the next.
-
-    Args:
-        profile: What the run is; the notebooks load it again.
-        root: The repository.
-        conditions: What does not fit this run.
-        fresh: Whether to execute chapters that are in the cache, unchanged.
+    as it was; one that is killed while publishing is finished by the next. A fresh one executes
+    chapters that are in the cache, unchanged, too.
     """
     paths = run_paths(profile.run_name, root)
     with lock_run(paths):
@@ -80,8 +80,7 @@ def run_chapter(
 ) -> Path:
     """Execute one chapter, after what it needs that is not in the cache; see `run_report`.
 
-    Returns:
-        Where its executed copy is; figures and what it recorded are beside its folder.
+    Its executed copy is returned; figures and what it recorded are beside that one's folder.
     """
     conditions, paths = conditions or Conditions(), run_paths(profile.run_name, root)
     chapter = find_name(name, root)

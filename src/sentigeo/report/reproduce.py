@@ -27,19 +27,12 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as it was.
-
-    Attributes:
-        what: A metric, a claim, or another part of the results.
-        before: As it stands written.
-        after: As it is now.
-        tolerance: How far a number may move; nothing else may.
-    """
+    """Something that is not as it was: a metric, a claim, or another part of the results."""
 
     what: str
     before: Any
     after: Any
-    tolerance: float | None = None
+    tolerance: float | None = None  # how far a number may move; nothing else may
 
     @property
     def outside(self) -> bool:
@@ -54,10 +47,7 @@ class Difference:
 
 
 def run_again(
-    profile: Profile,
-    check: Callable[[Profile], Conditions],
-    root: Path = ROOT,
-    keep: bool = False,
+    profile: Profile, check: Callable[[Profile], Conditions], root: Path = ROOT, keep: bool = False
 ) -> tuple[Results, Results]:
     """Run the report from nothing, away from everything published, in `build/reproduce/<run>/`.
 
@@ -65,7 +55,7 @@ def run_again(
         profile: What the run is.
         check: Finds out what does not fit it; called once the cache is an empty one.
         root: The repository.
-        keep: Whether the cache is kept, in `cache/` there, so that a report can be made from it.
+        keep: Whether `cache/` there is kept, so that a report can be made from it.
 
     Returns:
         The results that stand written, and those of the new run.
@@ -90,10 +80,10 @@ def run_again(
 
 def _settings(results: Results) -> Results:
     """Return the settings of results, in today's words."""
-    return {
-        name: RENAMED.get(own, own) if name == "truncation" else own
-        for name, own in results["settings"].items()
-    }
+    settings = dict(results.get("settings", {}))
+    if settings.get("truncation") in RENAMED:
+        settings["truncation"] = RENAMED[settings["truncation"]]
+    return settings
 
 
 def compare_results(written: Results, fresh: Results) -> list[Difference]:

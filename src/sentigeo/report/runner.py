@@ -27,21 +27,12 @@ MOST_AT_ONCE = 4  # notebooks; each needs a gigabyte or two
 
 @dataclass(frozen=True)
 class Run:
-    """One run of chapters.
-
-    Attributes:
-        profile: What the run is.
-        paths: Its folders.
-        stage: Folder that receives `reports/`, `figures/` and `parts/`.
-        root: The repository.
-        conditions: What does not fit it.
-        fresh: Names of chapters to be executed although they did not change.
-    """
+    """One run of chapters; `fresh` names those to be executed although they did not change."""
 
     profile: Profile
     paths: RunPaths
-    stage: Path
-    root: Path
+    stage: Path  # receives `reports/`, `figures/` and `parts/`
+    root: Path  # the repository
     conditions: Conditions
     fresh: frozenset[str] = frozenset()
 
@@ -131,13 +122,8 @@ class Run:
 def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> dict[str, float]:
     """Put chapters into the emptied stage of a run, several at the same time where possible.
 
-    Args:
-        tasks: The chapters.
-        run: The run.
-        target: The chapter that was asked for, if the others are only needed by it.
-
-    Returns:
-        The seconds that each took when it was executed.
+    Where there is a target, the others are only needed by it. The seconds that each took when it
+    was executed are returned.
     """
     run.prepare()
     waiting, seconds = list(tasks), dict[str, float]()
@@ -146,7 +132,9 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
     with RunProgress(len(tasks), notes) as progress:
         try:
             while waiting or running:
-                for task in _ready(waiting, seconds)[: at_once - len(running)]:
+                ready = [task for task in waiting if seconds.keys() >= set(task.needs)]
+                ready.sort(key=lambda task: -task.minutes)  # the longest begins
+                for task in ready[: at_once - len(running)]:
                     waiting.remove(task)
                     key = run.key(task)
                     found = run.restore(task, key)
@@ -170,9 +158,3 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
             for _, process, _ in running.values():
                 process.end()
     return {task.name: seconds[task.name] for task in tasks}
-
-
-def _ready(waiting: list[Task], done: dict[str, float]) -> list[Task]:
-    """Return the tasks that can begin, the longest first."""
-    ready = [task for task in waiting if done.keys() >= set(task.needs)]
-    return sorted(ready, key=lambda task: -task.minutes)

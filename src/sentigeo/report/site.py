@@ -45,10 +45,8 @@ class Card:
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     """Build `reports/site/`, complete without a network, and return that folder.
 
-    Args:
-        reports: Folder with the executed notebooks and `results.json`.
-        figures: Folder with the figures.
-        scratch: A folder of its own; Sphinx's warnings are left there in `warnings.txt`.
+    Its notebooks and `results.json` lie in `reports`. Sphinx's warnings are left in `warnings.txt`
+    of the scratch folder.
     """
     results_file = reports / "results.json"
     if not results_file.is_file():
