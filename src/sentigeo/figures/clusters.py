@@ -132,13 +132,11 @@ def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> F
 def plot_courses(
     frame: pd.DataFrame, measures: dict[str, str], conditions: dict[str, str]
 ) -> Figure:
-    """Show measures over the epochs: rows are measures, columns sets, lines conditions.
+    """Show measures over each `epoch`: in rows, by `set` in columns, by `condition` in lines.
 
-    Args:
-        frame: Columns `set`, `condition`, `draw`, `epoch`, and the measures. Lines are means over
-            draws and end where one of them has no value; bands are their range.
-        measures: What to call each measure.
-        conditions: What to call every condition, so that each keeps its colour.
+    Lines are means over every `draw` and end where one of them has no value; bands are their range.
+    Measures and conditions come with what to call them; all conditions, so that each keeps its
+    colour.
     """
     sets, colours = split(frame, "set"), dict(zip(conditions, cycle(PALETTE[1:]), strict=False))
     shown = [condition for condition in conditions if (frame["condition"] == condition).any()]
@@ -149,8 +147,8 @@ def plot_courses(
                 draws = own.pivot_table(measure, "epoch", "draw", dropna=False).dropna()
                 look = {"color": colours[condition]}
                 axis.plot(draws.index, draws.mean(axis=1), lw=1.8, **look)
-                low, high = draws.min(axis=1), draws.max(axis=1)
-                axis.fill_between(draws.index, low, high, alpha=0.2, lw=0, **look)
+                span = draws.min(axis=1), draws.max(axis=1)
+                axis.fill_between(draws.index, *span, alpha=0.2, lw=0, **look)
         axes[0, column].set_title(name)
         axes[-1, column].set_xlabel("epoch")
     for axis, title in zip(axes[:, 0], measures.values(), strict=True):

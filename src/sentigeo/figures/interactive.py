@@ -48,15 +48,10 @@ def make_map_page(
     rows: np.ndarray | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Return a page on which a reader explores a map of n texts.
+    """Return a page on which a reader explores a map of n texts and changes how it is drawn.
 
-    Args:
-        title: Title of the page.
-        texts: One point each.
-        layouts: (n, 2) points by name, at least one; the reader changes between them.
-        colourings: Groups of the points by name, at least one, in the same way.
-        rows: (n,) numbers of the texts; by default they are counted from 1.
-        width: Characters of a text that the page shows and searches.
+    Layouts are (n, 2) points, at least one, rows the (n,) numbers of the texts, by default counted
+    from 1; of each text so many characters as the width are shown and searched.
     """
     if not len(texts):
         raise UserError("There are no texts to put on a map.")

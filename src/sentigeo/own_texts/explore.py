@@ -26,16 +26,13 @@ SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about a sentence.
-
-    Occlusion is how much the probability of the class decided for falls without a word.
-    """
+    """What was found about a sentence."""
 
     sentence: str  # as it was read
     probabilities: np.ndarray  # (classes,)
     near: pd.DataFrame  # columns `cosine`, `group`, `text`, nearest first
     place: np.ndarray  # (2,) on the map
-    words: pd.DataFrame  # columns `word`, `begin`, `end`, `occlusion`
+    words: pd.DataFrame  # columns `word`, `begin`, `end`, `occlusion` (loss of the best class)
 
 
 @dataclass

@@ -51,17 +51,17 @@ def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> 
     field = text_field or _pick_field(table.drop(columns=[label_field] if label_field else []))
     if not field:
         raise UserError(f"{path} has no field of texts; {fields}")
-    texts = _check_texts(table[field], f"{path}, '{field}'")
+    where = f"{path}, '{field}'"
+    texts = _check_texts(table[field], where)
     clean = [clean_text(text) for text in texts]
     kept = np.flatnonzero([text != "" for text in clean])
     different = len({clean[row] for row in kept})
     if not different:
-        raise UserError(f"{path}, '{field}': all texts are empty.")
+        raise UserError(f"{where}: all texts are empty.")
     if different == 1 < len(kept):
-        raise UserError(f"{path}, '{field}': all {len(kept):,} texts are the same.")
+        raise UserError(f"{where}: all {len(kept):,} texts are the same.")
     if different < LEAST:
-        few = f"at least {LEAST} different texts are needed, not {different}"
-        raise UserError(f"{path}, '{field}': {few}.")
+        raise UserError(f"{where}: at least {LEAST} different texts are needed, not {different}.")
     labels, classes = None, list[str]()
     if label_field:
         labels, classes = _number_labels(table[label_field], kept, f"{path}, '{label_field}'")
