@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 
 import nbformat
 import pytest
@@ -53,6 +54,19 @@ def test_sources_have_one_parameters_cell_of_plain_assignments(source):
     tagged = [cell for cell in source.cells if "parameters" in tags(cell)]
     assert len(tagged) == 1
     assert all(re.match(r"\w+ = .+  # .+", line) for line in tagged[0].source.splitlines())
+
+
+BOOKKEEPING = r"\*\*vars\(|\[None\]|Estimate\(row|if (handcrafted|english|enough|two_classes)\b"
+
+
+def test_cells_are_short_and_without_bookkeeping():
+    lengths = []
+    for path in SOURCES:
+        for cell in code_cells(read(path)):
+            lengths.append(len(cell.source.splitlines()))
+            assert lengths[-1] <= 25, (path.name, cell.source)
+            assert not re.search(BOOKKEEPING, cell.source), (path.name, cell.source)
+    assert statistics.median(lengths) <= 8
 
 
 def test_sources_read_like_a_page(source):
