@@ -1,6 +1,6 @@
 import pytest
 
-from sentigeo.text import clean_text, find_words, words
+from sentigeo.text import clean_text, excerpt, find_words, words
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,9 @@ def test_words_keep_contractions_whole():
 )
 def test_words_of_a_text(text, words):
     assert [text[a:b] for a, b in find_words(text)] == words
+
+
+def test_excerpt_ends_at_a_word_if_there_is_one():
+    assert excerpt("a short review") == "a short review"
+    assert excerpt("one two three four", 12) == "one two ..."
+    assert excerpt("x" * 300, 20) == "x" * 16 + " ..."

@@ -92,7 +92,7 @@ def test_calibration_error_by_hand():
 
 def test_a_calibrated_classifier_has_a_small_error():
     rng = np.random.default_rng(0)
-    positive = rng.uniform(size=8_000)
-    labels = (rng.uniform(size=8_000) < positive).astype(int)
+    positive = rng.uniform(size=20_000)
+    labels = (rng.uniform(size=20_000) < positive).astype(int)
     found = calibration_error(np.stack([1 - positive, positive], axis=1), labels, resamples=50)
-    assert found.value < 0.03
+    assert found.value < 0.02
