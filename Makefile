@@ -10,7 +10,7 @@ K       ?= auto
 export PROFILE SET N INPUT MODEL K LABEL TEXT OUT
 
 help:  ## Show this help
-	@echo "Sentigeo: does a BERT encoder lay out sentiment as geometry?"
+	@echo "Sentigeo: does a six-layer BERT-type sentence encoder lay out sentiment as geometry?"
 	@echo
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 	@echo

@@ -17,11 +17,10 @@ from sentigeo.cache import Store
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import TokenIds, encode_texts
-from sentigeo.encoder.trunk import Trunk
+from sentigeo.encoder.vectors import Trunk
 from sentigeo.profile import Profile
 from sentigeo.training.finetune import (
     ClassifierTask,
-    FastWholeClassifier,
     Recipe,
     TopClassifier,
     TrainingSet,
@@ -98,9 +97,8 @@ def _own_epoch(
 ) -> Callable[[], Any]:
     """An epoch of this package's training; every token is seen."""
     model = load_classifier(profile.model, profile.model_revision, classes)
-    kind = TopClassifier if isinstance(source, Trunk) else FastWholeClassifier
-    body = kind(model, layers)
-    recipe = Recipe(1, 1e-4, profile.batch_size, 1.0, 0)
+    body = TopClassifier(model, layers)
+    recipe = Recipe(1, 1e-4, profile.batch_size, 0)
     none = np.array([], dtype=int)
     data = TrainingSet(source, labels, np.arange(len(labels)), extra=none, validation=none)
     task = ClassifierTask(body, data, recipe)

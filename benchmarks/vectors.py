@@ -83,7 +83,7 @@ def bench_tsne(texts: list[str], encoder: Encoder, profile: Profile) -> dict[str
 
 
 def count_operations(lengths: np.ndarray, encoder: Encoder) -> float:
-    """Count the multiplications and additions that texts of (n,) tokens cost a BERT encoder."""
+    """Count multiplications and additions that texts of (n,) tokens cost a BERT-type encoder."""
     width, inner = encoder.width, int(encoder.model.config.intermediate_size)
     token = 2 * (4 * width**2 + 2 * width * inner)  # projections and feed-forward
     scores = 4 * width * lengths.astype(float) ** 2  # queries with keys, weights with values

@@ -43,8 +43,25 @@ def profile_folder(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What a notebook would show."""
     outputs = []
-    monkeypatch.setattr("sentigeo.report.page.display", lambda value, **_: outputs.append(value))
+    display = "sentigeo.report.notebook.display"
+    monkeypatch.setattr(display, lambda value, **_: outputs.append(value))
     return outputs
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Notebooks are executed in this process instead of a process and a kernel each."""
+    from in_process import InProcess
+
+    monkeypatch.setattr("sentigeo.report.runner.Process", InProcess)
+
+
+@pytest.fixture(scope="session")
+def drawn_reviews():
+    """The packaged reviews, as the published report draws them."""
+    from sentigeo.data.reviews import draw_reviews
+
+    return draw_reviews(load_profile("laptop"))
 
 
 @pytest.fixture(scope="session")

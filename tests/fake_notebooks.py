@@ -51,7 +51,7 @@ def results_of(root):
     return json.loads((root / "build/quick/reports/results.json").read_text("utf-8"))
 
 
-def wait_for(condition, what, seconds=180):
+def wait_for(condition, what, seconds=60):
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -67,29 +67,37 @@ def store_vectors(store, matrices):
 
 
 def store_toy_corpus(store, encoder):
-    """Keep toy reviews, 8 contrastive samples and 4 challenge pairs in a store."""
+    """Keep toy reviews, 8 contrastive samples, 4 challenge pairs and 2 + 3 natural ones."""
     sizes = {"train": 24, "validation": 8, "contrastive": 8, "test": 12, "challenge": 8}
-    parts, rng = (
-        [part for part, size in sizes.items() for _ in range(size)],
-        np.random.default_rng(0),
-    )
+    sizes |= {"natural_train": 4, "natural": 6}
+    parts = [part for part, size in sizes.items() for _ in range(size)]
+    rng, paired = np.random.default_rng(0), ("challenge", "natural_train", "natural")
     words = [["dull", "cold", "awful", "film"], ["warm", "lovely", "clever", "film"]]
     labels = [n % 2 for n in range(len(parts))]
     texts = [" ".join(rng.choice(words[label], rng.integers(2, 40))) for label in labels]
     tokens = encode_texts(texts, encoder.tokenizer, 32)
     ids = [tokens[row].tolist() for row in range(len(texts))]
-    pairs = [n // 2 if part == "challenge" else None for n, part in enumerate(parts)]
+    pairs = [n // 2 if part in paired else None for n, part in enumerate(parts)]
     kinds = [None if pair is None else f"kind_{pair % 2}" for pair in pairs]
     pairs = [None if pair is None else f"p{pair}" for pair in pairs]
     return store_corpus(store, texts, labels, parts, ids=ids, pair=pairs, phenomenon=kinds)
 
 
-def run_script(module, function, call, processes=1, folder="training"):
+def load_masked_lm(folder):
+    """Load a model with its MLM head; and say whether that was drawn."""
+    from transformers import AutoModelForMaskedLM
+
+    from sentigeo.encoder.encoder import load_with_head
+
+    model, drawn = load_with_head(AutoModelForMaskedLM, str(folder), None, seed=0)
+    return model, bool(drawn)
+
+
+def run_script(module, function, call, processes=1):
     """Call a function of a test module in another process, or in several that work together."""
-    places = [str(Path(__file__).parent), str(Path(__file__).parent / folder)]
     script = f"""import os, sys
 from pathlib import Path
-sys.path[:0] = {places}
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from safetensors.torch import save_file
 from {module} import {function}
 {call}

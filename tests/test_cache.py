@@ -83,6 +83,14 @@ def test_damage_is_noticed_and_mended(tmp_path, compute, damage):
     assert compute.calls == 2
 
 
+def test_damage_that_cannot_be_mended_is_not_handed_out(tmp_path, compute, monkeypatch):
+    Store(tmp_path).arrays("kind", {}, compute)
+    flip_a_byte(entry(tmp_path))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as where all is write-protected
+    with pytest.warns(CacheNotice), pytest.raises(UserError, match="Cannot write to the cache"):
+        Store(tmp_path).arrays("kind", {}, compute)
+
+
 def test_failed_computation_leaves_nothing(tmp_path):
     with pytest.raises(ZeroDivisionError):
         Store(tmp_path).arrays("kind", {}, lambda: 1 / 0)

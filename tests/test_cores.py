@@ -2,10 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import psutil
 import pytest
 from fake_notebooks import wait_for
+from joblib.externals.loky import process_executor
 
 from sentigeo import cores
 from sentigeo.cores import run_in_processes, run_in_threads
@@ -37,6 +40,17 @@ def test_results_come_in_order_however_many_processes_work(monkeypatch, processe
     found = list(run_in_processes(power, [(2, n) for n in range(5)], "work", weights=[1] * 5))
     assert [value for value, _ in found] == [1, 2, 4, 8, 16]
     assert (os.getpid() in {pid for _, pid in found}) == (processes == 1)
+
+
+def test_only_the_warning_of_a_replaced_process_is_silenced(monkeypatch):
+    monkeypatch.setattr(cores, "count_processes", lambda: 2)
+    assert f'"{cores.RESTARTED}' in Path(process_executor.__file__).read_text("utf-8")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in run_in_processes(power, [(2, 1)], "work"):
+            for text in (f"{cores.RESTARTED} executor.", "Something else."):
+                warnings.warn(text, UserWarning, stacklevel=1)
+    assert [str(own.message) for own in said] == ["Something else."]
 
 
 def test_a_failure_is_told():

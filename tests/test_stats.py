@@ -7,7 +7,6 @@ from sentigeo.stats import (
     balanced_share,
     bootstrap,
     exactly,
-    grouped_share,
     half_samples,
     list_estimates,
     mcnemar,
@@ -45,27 +44,20 @@ def test_share_of_few_is_wilsons_for_whole_cases(hits):
     assert found.low <= found.value <= found.high
 
 
+@pytest.mark.parametrize(
+    ("numbers", "written"),
+    [
+        ((0.012, 0.004, 0.02), "+1.2 points (+0.4 to +2.0)"),
+        ((-0.0001, -0.0321, 0.03), "+0.0 points (-3.2 to +3.0)"),
+    ],
+)
+def test_difference_of_shares_in_points(numbers, written):
+    assert Estimate(*numbers, 120, signed=True).points() == written
+
+
 def test_share_of_nothing():
     with pytest.raises(ValueError, match="at least one"):
         share([])
-
-
-def test_grouped_share_is_wide_when_groups_agree():
-    groups = np.repeat(np.arange(100), 2)
-    together = np.repeat(np.arange(100) % 2 == 0, 2)
-    one_each = np.tile([True, False], 100)
-    assert grouped_share(one_each, groups, 1000) == Estimate(0.5, 0.5, 0.5, 200)
-    agreeing = grouped_share(together, groups, 4000)
-    expected = scipy_stats.norm.ppf(0.975) * 0.5 / np.sqrt(100)
-    assert agreeing.high - 0.5 == pytest.approx(expected, rel=0.1)
-
-
-def test_grouped_share_does_not_depend_on_row_order():
-    rng = np.random.default_rng(1)
-    hits, groups = rng.random(60) < 0.4, rng.integers(20, size=60)
-    order = rng.permutation(60)
-    first, second = grouped_share(hits, groups, 200), grouped_share(hits[order], groups[order], 200)
-    assert first == second
 
 
 def test_mean_share_is_students():
@@ -115,11 +107,22 @@ def test_mean_over_runs_includes_the_spread_of_runs():
     assert (wide.low, wide.high) == (0.0, 1.0)
 
 
-def test_mean_over_runs_resamples_groups_whole():
-    hits = np.tile(np.repeat(np.arange(50) % 2, 2), (2, 1))
-    grouped = mean_over_runs(hits, 800, groups=np.repeat(np.arange(50), 2))
-    single = mean_over_runs(hits, 800)
-    assert grouped.high - grouped.low > 1.2 * (single.high - single.low)
+def test_groups_are_resampled_whole():
+    groups = np.repeat(np.arange(100), 2)
+    together = np.repeat(np.arange(100) % 2 == 0, 2)
+    one_each = np.tile([True, False], 100)
+    assert mean_over_runs(one_each, 500, groups) == Estimate(0.5, 0.5, 0.5, 200)
+    agreeing = mean_over_runs(np.tile(together, (2, 1)), 2000, groups)
+    expected = scipy_stats.norm.ppf(0.975) * 0.5 / np.sqrt(100)
+    assert agreeing.high - 0.5 == pytest.approx(expected, rel=0.1)
+
+
+def test_groups_do_not_depend_on_the_order_of_cases():
+    rng = np.random.default_rng(1)
+    hits, groups = rng.random(60) < 0.4, rng.integers(20, size=60)
+    order = rng.permutation(60)
+    expected = mean_over_runs(hits, 200, groups)
+    assert mean_over_runs(hits[order], 200, groups[order]) == expected
 
 
 def test_mcnemar_is_the_binomial_test_of_discordant_cases():

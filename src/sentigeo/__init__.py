@@ -1,1 +1,1 @@
-"""Sentigeo: does a BERT encoder lay out sentiment as geometry?"""
+"""Sentigeo: does a six-layer BERT-type sentence encoder lay out sentiment as geometry?"""

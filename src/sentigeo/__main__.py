@@ -38,13 +38,13 @@ def _report(options: argparse.Namespace) -> None:
     for chapter, reason in conditions.skipped.items():
         print(f"Skipped: {chapter}. {reason}")
     paths = run_report(options.profile, conditions=conditions, fresh=options.fresh)
-    print(f"The report is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+    print(f"The report is ready: {paths.index.relative_to(ROOT)}")
 
 
 def _chapter(options: argparse.Namespace) -> None:
     from sentigeo.preflight import check_run
-    from sentigeo.report.plan import find_name
     from sentigeo.report.publish import run_chapter
+    from sentigeo.report.runner import find_name
 
     name, conditions = find_name(options.chapter, ROOT), check_run(options.profile)
     copy = run_chapter(name, options.profile, conditions=conditions, fresh=options.fresh)
@@ -53,21 +53,21 @@ def _chapter(options: argparse.Namespace) -> None:
 
 def _status(options: argparse.Namespace) -> None:
     from sentigeo.preflight import recall_run
-    from sentigeo.report.fingerprint import Conditions
-    from sentigeo.report.plan import describe_published, describe_status, plan_chapters
+    from sentigeo.report.fingerprint import Conditions, describe_published
+    from sentigeo.report.runner import Run, describe_status
 
     profile, paths = options.profile, run_paths(options.profile.run_name)
     conditions = recall_run(profile) or Conditions()
-    tasks = plan_chapters(profile, ROOT, conditions)
-    found = describe_status(tasks, profile, paths, ROOT, conditions)
+    run = Run(profile, paths, paths.stage, ROOT, conditions)
+    tasks = run.plan()
+    found = describe_status(tasks, run)
     skipped = {name: f"skipped: {reason}" for name, reason in conditions.skipped.items()}
     for name, said in sorted((found | skipped).items()):
         print(f"{name:20} {said}")
-    print(describe_published(tasks, paths))
+    print(describe_published(paths.reports / "results.json", [task.source for task in tasks]))
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    """Run the report again from nothing; 1 if it differs from the last one by more than allowed."""
     from sentigeo.preflight import check_run
     from sentigeo.report.reproduce import compare_results, describe, run_again
 
@@ -77,7 +77,6 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _texts(options: argparse.Namespace) -> None:
-    """Run the notebook for a person's own texts; paths are taken from where it was typed."""
     from sentigeo.own_texts.run import run_own_texts
 
     source = _expand(options.source).resolve()
@@ -99,8 +98,7 @@ def _texts(options: argparse.Namespace) -> None:
 def _site(options: argparse.Namespace) -> None:
     from sentigeo.report.publish import rebuild_site
 
-    paths = rebuild_site(options.profile)
-    print(f"The site is ready: {(paths.reports / 'site' / 'index.html').relative_to(ROOT)}")
+    print(f"The site is ready: {rebuild_site(options.profile).index.relative_to(ROOT)}")
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -125,7 +123,7 @@ def _train(options: argparse.Namespace) -> None:
     read_stages(results, corpus, encoder, store)
     sets = load_text_sets(profile, corpus) if DEEP not in skipped else {}
     draws = prepare_draws(sets, encoder, profile)
-    trained = train_draws(draws, encoder, profile, store)
+    trained = train_draws(draws, encoder, store)
     count = len(results) + sum(len(result.runs) for result in trained)
     print(f"{count} runs are in the cache; 'make report' reads them from there.")
 
@@ -193,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_texts(commands: Any) -> None:
     """Add the command that takes a person's own texts; an empty option is one that is not given."""
     command = commands.add_parser("texts", help="cluster and map your own texts")
-    command.add_argument("source", help="JSON, JSONL, CSV, TSV, Parquet, or text with one a line")
+    command.add_argument("source", help="JSON, JSONL, CSV, TSV, Parquet, or one text per line")
     for name, default, help_text in (
         ("out", "", "folder (default: build/texts/<name>)"),
         ("text", "", "field of the texts (default: text, or that of the longest texts)"),
@@ -202,10 +200,9 @@ def _add_texts(commands: Any) -> None:
         ("revision", "", "commit of a hub model"),
         ("k", "auto", "number of clusters, or auto, which tries 2 to 10 (default: %(default)s)"),
         ("pooling", "auto", "cls, mean, max, or auto: as the encoder was trained (the default)"),
+        ("max-length", 256, "tokens of a text to read (default: %(default)s)"),
     ):
-        command.add_argument(f"--{name}", default=default, help=help_text)
-    length = "tokens of a text to read (default: %(default)s)"
-    command.add_argument("--max-length", default=256, type=int, help=length)
+        command.add_argument(f"--{name}", default=default, type=type(default), help=help_text)
     command.set_defaults(run=_texts)
 
 

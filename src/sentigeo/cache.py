@@ -1,6 +1,6 @@
 """Cached results: addressed by what they depend on, written atomically, verified on read."""
 
-import errno
+import hashlib
 import json
 import shutil
 import time
@@ -27,8 +27,9 @@ ENTRY = "entry.json"
 class Store:
     """A folder of cached results.
 
-    An entry is a folder named after the SHA-256 of its key. It holds the result's files and
-    `entry.json` with the key and every file's checksum. Nothing is ever unpickled.
+    An entry is a folder named after the SHA-256 of its key, within one for its kind. It holds the
+    result's files and `entry.json` with the key, every file's checksum, and the other entries that
+    it rests on: without them it is of no use. Nothing is ever unpickled.
     """
 
     def __init__(self, root: Path) -> None:
@@ -40,14 +41,7 @@ class Store:
         return {path.stem: load_array(path) for path in sorted(folder.glob("*.npy"))}
 
     def folder(self, kind: str, key: Key, fill: Fill, rests_on: Sequence[Path] = ()) -> Path:
-        """Return the folder stored under a key; have it filled and stored if need be.
-
-        Args:
-            kind: What the folder holds, in a word; the sub-folder it lives in.
-            key: Everything its files depend on, as JSON values.
-            fill: Writes the files into the empty folder it is given.
-            rests_on: Other entries of this store, without which this one is of no use.
-        """
+        """Return the folder stored under a key; have it filled and stored if need be."""
         return self.find(kind, key) or self.put(kind, key, fill, rests_on)
 
     def find(self, kind: str, key: Key) -> Path | None:
@@ -57,19 +51,30 @@ class Store:
             return None
         if is_whole(folder):
             return folder
-        warnings.warn(
-            f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again.",
-            CacheNotice,
-            stacklevel=3,
-        )
+        notice = f"The cached {kind} in {folder.name[:12]} is damaged; it is computed again."
+        warnings.warn(notice, CacheNotice, stacklevel=3)
         shutil.rmtree(folder, ignore_errors=True)  # another process may be at it too
         return None
 
     def put(self, kind: str, key: Key, fill: Fill, rests_on: Sequence[Path] = ()) -> Path:
-        """Have a folder filled and store it under a key; arguments as for `folder`."""
+        """Have a folder filled and store it under a key."""
         folder = self.place(kind, key)
+        part = folder.with_name(f".part-{token_hex(8)}-{folder.name[:8]}")
         others = [str(other.relative_to(self.root)) for other in rests_on]
-        _write_entry(folder, {"key": key, "rests_on": others}, fill)
+        try:
+            _sweep(folder.parent)
+            part.mkdir(parents=True)
+            fill(part)
+            files = {path.name: _checksum(path) for path in sorted(part.iterdir())}
+            facts = {"key": key, "rests_on": others, "files": files}
+            write_text(part / ENTRY, json.dumps(facts, indent=1))
+            part.rename(folder)
+        except OSError as error:
+            if not (folder.is_dir() and is_whole(folder)):  # another process may have been first
+                why = f"Cannot write to the cache folder {folder.parent}: {error}."
+                raise UserError(why) from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
         return folder
 
     def place(self, kind: str, key: Key) -> Path:
@@ -80,30 +85,6 @@ class Store:
 def package_versions(*packages: str) -> dict[str, str]:
     """Return the installed versions of packages that make a result."""
     return {name: version(name) for name in packages}
-
-
-def _write_entry(folder: Path, facts: dict[str, Any], fill: Fill) -> None:
-    part = folder.with_name(f".part-{token_hex(8)}-{folder.name[:8]}")
-    try:
-        _sweep(folder.parent)
-        part.mkdir(parents=True)
-        fill(part)
-        files = {path.name: _checksum(path) for path in sorted(part.iterdir())}
-        write_text(part / ENTRY, json.dumps(facts | {"files": files}, indent=1))
-        _move(part, folder)
-    except OSError as error:
-        raise UserError(f"Cannot write to the cache folder {folder.parent}: {error}.") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _move(part: Path, folder: Path) -> None:
-    """Put a finished entry in its place; another process may have finished the same one first."""
-    try:
-        part.rename(folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # its copy is as good
-            raise
 
 
 def _sweep(folder: Path) -> None:
@@ -121,8 +102,8 @@ def is_whole(folder: Path) -> bool:
     """
     try:
         entry = json.loads((folder / ENTRY).read_text("utf-8"))
-        own = all(_checksum(folder / name) == digest for name, digest in entry["files"].items())
-        return own and all(is_whole(folder.parents[1] / name) for name in entry["rests_on"])
+        whole = all(_checksum(folder / name) == digest for name, digest in entry["files"].items())
+        return whole and all(is_whole(folder.parents[1] / name) for name in entry["rests_on"])
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return False
     except OSError as error:
@@ -131,8 +112,5 @@ def is_whole(folder: Path) -> bool:
 
 def _checksum(path: Path) -> str:
     """Return a fast checksum, which finds damage; it is no proof of origin."""
-    digest = xxhash.xxh3_128()
     with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()

@@ -1,5 +1,3 @@
-"""The public place of `align_clusters`."""
+"""The public place of `align_clusters`, whose code is in `analysis/clusters.py`."""
 
-from sentigeo.analysis.clusters import align_clusters
-
-__all__ = ["align_clusters"]
+from sentigeo.analysis.clusters import align_clusters as align_clusters

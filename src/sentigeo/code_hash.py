@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
@@ -11,15 +11,16 @@ from sentigeo.files import hash_json
 
 PACKAGE = Path(__file__).parent
 NAME = PACKAGE.name
+_owners = cache(packages_distributions)
 
 
 def hash_code(*modules: str) -> str:
     """Return one SHA-256 over modules of this package and all that they import from it.
 
-    Docstrings, comments, formatting and descriptions of fields do not count. A module that keeps
-    results names itself: `__name__`.
+    Docstrings, comments and formatting do not count. A module that keeps results names itself:
+    `__name__`.
     """
-    return hash_json({name: _canonical(name) for name in sorted(import_closure(modules))})
+    return hash_json(read_modules(import_closure(modules)))
 
 
 def import_closure(modules: Iterable[str]) -> set[str]:
@@ -28,7 +29,7 @@ def import_closure(modules: Iterable[str]) -> set[str]:
     new = set(modules)
     while new:
         found |= new
-        new = {name for module in new for name in imports_of(_canonical(module))} - found
+        new = {name for code in read_modules(new).values() for name in imports_of(code)} - found
     return found
 
 
@@ -37,9 +38,15 @@ def imports_of(code: str) -> set[str]:
     return {name for name in _imported_names(code) if _find(name)}
 
 
-def hash_modules(modules: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of the code of modules of this package, as it counts, by name."""
-    return {name: hash_json(_canonical(name)) for name in sorted(modules)}
+def read_modules(modules: Iterable[str]) -> dict[str, str]:
+    """Return the code of modules of this package, as it counts, by name."""
+    found = {}
+    for name in sorted(modules):
+        path = _find(name)
+        if path is None:
+            raise ValueError(f"there is no module {name}")
+        found[name] = strip_code(path.read_text("utf-8"))
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -62,50 +69,34 @@ def packages_of(code: Iterable[str]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def read_modules(modules: Iterable[str]) -> list[str]:
-    """Return the code of modules of this package, as it counts."""
-    return list(map(_canonical, modules))
-
-
-def _canonical(module: str) -> str:
-    path = _find(module)
-    if path is None:
-        raise ValueError(f"there is no module {module}")
-    return strip_code(path.read_text("utf-8"))
-
-
 @lru_cache(maxsize=1024)
 def strip_code(code: str) -> str:
-    """Return code without docstrings, comments, formatting and descriptions of fields."""
+    """Return code without docstrings, comments and formatting."""
     tree = ast.parse(code)
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
-        elif isinstance(node, ast.Call):
-            node.keywords = [own for own in node.keywords if own.arg != "description"]
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
 
 
 def _imported_names(code: str) -> set[str]:
-    """Return the dotted names that some code imports, and what it takes from them."""
+    """Return the dotted names of what some code imports; what it takes may be modules too."""
     names: set[str] = set()
-    for module, taken in _statements(code):
-        modules = {f"{module}.{name}" for name in taken if _find(f"{module}.{name}")}
-        names |= modules | ({module} if len(modules) < len(taken) or not taken else set())
+    for statement in _import_statements(code):
+        if isinstance(statement, ast.Import):
+            names |= {alias.name for alias in statement.names}
+        elif statement.module:
+            taken = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            modules = {name for name in taken if _find(name)}
+            names |= modules if len(modules) == len(taken) else {*modules, statement.module}
     return names
 
 
 @lru_cache(maxsize=1024)
-def _statements(code: str) -> list[tuple[str, frozenset[str]]]:
-    """Return the modules that some code imports, and the names that it takes from each."""
-    found: list[tuple[str, frozenset[str]]] = []
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, frozenset()) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append((node.module, frozenset(alias.name for alias in node.names)))
-    return found
+def _import_statements(code: str) -> list[ast.Import | ast.ImportFrom]:
+    nodes = ast.walk(ast.parse(code))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _find(module: str) -> Path | None:
@@ -122,11 +113,6 @@ def _requirements(package: str) -> set[str]:
     """Return the installed packages that a package needs, without those of its extras."""
     needs = [need for need in requires(package) or [] if "extra ==" not in need]
     return {*filter(_is_installed, (re.split(r"[^\w.-]", need)[0].lower() for need in needs))}
-
-
-@cache
-def _owners() -> Mapping[str, list[str]]:
-    return packages_distributions()
 
 
 @cache

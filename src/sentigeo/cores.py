@@ -1,6 +1,7 @@
 """The cores of this machine: the one place that decides how many processes and threads work."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import Thread
@@ -20,6 +21,7 @@ THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
     "LOKY_MAX_CPU_COUNT",
 )  # fmt: skip
+RESTARTED = "A worker stopped while some jobs were given to the"  # how a warning of joblib begins
 
 
 def count_processes() -> int:
@@ -36,31 +38,26 @@ def run_in_processes(
     """Call a function with the arguments of each job, one thread each; results come in order.
 
     However many jobs are left, each has one thread, so that a run that was stopped ends with the
-    same numbers. Where there is one core only, nothing but this process works.
-
-    Args:
-        function: Defined at the top of a module, so that other processes can import it.
-        jobs: Arguments of each call.
-        name: What is being done, for the progress display.
-        weights: How much work each job is.
-
-    Raises:
-        UserError: A process was killed.
+    same numbers. Where there is one core only, nothing but this process works. The function stands
+    at the top of a module, so that other processes can import it; `name` says what is done, and
+    weights how much work each job is, for the progress display.
     """
-    calls = (delayed(function)(*job) for job in jobs)
     if count_processes() == 1:
         with threadpool_limits(1):
-            yield from (function(*jobs[place]) for place in track(range(len(jobs)), name, weights))
+            yield from (function(*job) for job in track(jobs, name, weights))
         return
+    # A process that holds on to much memory is replaced between two jobs, and nothing is lost.
+    warnings.filterwarnings("ignore", RESTARTED, UserWarning)
+    calls = (delayed(function)(*job) for job in jobs)
     ends = {"initializer": _end_with, "initargs": (os.getpid(),)}
     with parallel_config("loky", n_jobs=count_processes(), inner_max_num_threads=1, **ends):
         results = iter(Parallel(return_as="generator", batch_size=1)(calls))
     try:
-        for _ in track(range(len(jobs)), name, weights):
+        for _ in track(jobs, name, weights):
             yield next(results)
         next(results, None)  # so that joblib knows that nothing was left
     except TerminatedWorkerError:
-        raise UserError("A process at work was killed, perhaps out of memory.") from None
+        raise UserError("A worker process was killed: perhaps memory ran out.") from None
 
 
 def _end_with(parent: int) -> None:

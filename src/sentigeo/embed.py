@@ -1,5 +1,3 @@
-"""The public place of `embed_texts`."""
+"""The public place of `embed_texts`, whose code is in `encoder/extract.py`."""
 
-from sentigeo.encoder.extract import embed_texts
-
-__all__ = ["embed_texts"]
+from sentigeo.encoder.extract import embed_texts as embed_texts

@@ -18,8 +18,8 @@ def hash_json(value: Any) -> str:
 
 def hash_array(array: np.ndarray) -> str:
     """Return the SHA-256 of an array's shape, type and values."""
-    head = json.dumps([list(array.shape), str(array.dtype)])
-    return hashlib.sha256(head.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
+    form = json.dumps([list(array.shape), str(array.dtype)])
+    return hashlib.sha256(form.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 def hash_file(path: Path) -> str:

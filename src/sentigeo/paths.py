@@ -28,6 +28,7 @@ class RunPaths:
     def __post_init__(self) -> None:
         self.figures = self.output / "figures"  # of the last complete run
         self.reports = self.output / "reports"  # its executed notebooks, results and site
+        self.index = self.reports / "site" / "index.html"
         self.stage = self.build / "stage" / self.name  # where a run writes until it is complete
         self.parts = self.build / "parts" / self.name  # what chapters last recorded here
         self.lab = self.build / "lab" / self.name  # what notebooks make that are run by hand

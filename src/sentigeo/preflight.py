@@ -8,12 +8,12 @@ from typing import Any
 
 from sentigeo.cache import Store
 from sentigeo.code_hash import hash_code
-from sentigeo.data.handcrafted import HANDCRAFTED_CLASSES, why_unfit
+from sentigeo.data.handcrafted import FILES, HANDCRAFTED_CLASSES, why_unfit
 from sentigeo.data.reviews import identify_source, sample_test_pool
 from sentigeo.errors import UserError
 from sentigeo.files import hash_files, write_text
 from sentigeo.paths import DATA, run_paths
-from sentigeo.profile import ENGLISH, Profile
+from sentigeo.profile import ENGLISH, PACKAGED, Profile
 from sentigeo.report.fingerprint import Conditions
 
 KEYWORDS, ATTENTION, DEEP = "07_keywords", "10_attention", "11_deep_clustering"
@@ -22,10 +22,7 @@ DEEP_EPOCHS, DEEP_DRAWS = 30, 3  # that claims on deep clustering are about
 
 
 def check_run(profile: Profile) -> Conditions:
-    """Refuse what no notebook could work with, and find the chapters and cells that do not fit.
-
-    For the shipped profile `laptop` there is nothing that does not fit.
-    """
+    """Refuse what no notebook could work with, and find the chapters and cells that do not fit."""
     store, key = Store(run_paths(profile.run_name).cache), _key(profile)
     if key is None:
         return _examine(profile, store)
@@ -50,14 +47,14 @@ def _read(folder: Path) -> Conditions:
 def _key(profile: Profile) -> dict[str, Any] | None:
     """Return all that the conditions of a run depend on, if that can be known."""
     named = [(profile.model, profile.model_revision), (profile.reviews, profile.reviews_revision)]
-    named += [(name, None) for name in profile.deep_sets]
-    sources = [identify_source(*own) for own in named]
+    named += [(name, None) for name in (*profile.deep_sets, profile.contrast_pairs) if name]
+    sources = [identify_source(*place) for place in named]
     if None in sources:
         return None
     return {
         "sources": sources,
         "settings": profile.settings,
-        "handcrafted": hash_files(DATA, "*.csv"),
+        "handcrafted": hash_files(DATA, FILES),
         "code": hash_code(__name__),
     }
 
@@ -72,10 +69,13 @@ def _examine(profile: Profile, store: Store) -> Conditions:
     encoder_layers(encoder.model)  # refuses an encoder whose layers cannot be trained one by one
     _check_budget("max_length", profile.max_length, encoder)
     corpus = make_corpus(profile, encoder, store)
+    unfit = why_unfit(corpus.classes, profile.language)
+    if profile.contrast_pairs and unfit:
+        raise UserError(f"contrast_pairs cannot be scored beside the report's own pairs: {unfit}.")
     skipped = {
-        KEYWORDS: _no_keywords(corpus.texts_of("train")),
-        ATTENTION: _no_attention(encoder),
-        DEEP: _no_deep_clustering(encoder, profile),
+        KEYWORDS: _why_no_keywords(corpus.texts_of("train")),
+        ATTENTION: _why_no_attention(encoder),
+        DEEP: _why_no_deep_clustering(encoder, profile),
     }
     if not skipped[DEEP]:
         _check_budget("deep_tokens", profile.deep_tokens, encoder)
@@ -90,10 +90,13 @@ def _list_unmet(profile: Profile, corpus: Any, encoder: Any) -> dict[str, str]:
 
     classes, language, kind = corpus.classes, profile.language, encoder.model.config.model_type
     unfit, english = why_unfit(classes, language), language == ENGLISH
-    long, draws = _few_long_reviews(profile, corpus, encoder), _no_other_draws(profile, corpus)
+    long = _why_no_long_reviews(profile, corpus, encoder)
+    draws, few = _why_no_other_draws(profile, corpus), _why_no_doses(profile, corpus)
     trained = profile.deep_epochs >= DEEP_EPOCHS and profile.deep_draws >= DEEP_DRAWS
     conditions = {
         "pairs": (not unfit, f"There are no handcrafted texts for these reviews: {unfit}."),
+        "films": (profile.reviews == PACKAGED, "Which film a review is about cannot be told."),
+        "doses": (not few, few),
         "two-classes": (len(classes) == 2, f"There are {len(classes)} classes, not two."),
         "polarity": (classes == HANDCRAFTED_CLASSES, "The classes are not negative and positive."),
         "english": (english, f"The texts are English, and the reviews' language is '{language}'."),
@@ -111,8 +114,7 @@ def _check_budget(key: str, tokens: int, encoder: Any) -> None:
         raise UserError(f"{key} is {tokens}, but {most}: lower it.")
 
 
-def _few_long_reviews(profile: Profile, corpus: Any, encoder: Any) -> str:
-    """Say if too few reviews are beyond the encoder's limit, or the short ones are of one class."""
+def _why_no_long_reviews(profile: Profile, corpus: Any, encoder: Any) -> str:
     parts = [corpus.rows(part) for part in ("train", "validation", "test")]
     long = sum(int((corpus.lengths[rows] > encoder.max_length).sum()) for rows in parts)
     short = [rows[corpus.lengths[rows] <= profile.max_length] for rows in parts[:2]]
@@ -123,8 +125,16 @@ def _few_long_reviews(profile: Profile, corpus: Any, encoder: Any) -> str:
     return ""
 
 
-def _no_other_draws(profile: Profile, corpus: Any) -> str:
-    """Say if there are too few reviews outside the scored ones for other draws of the same size."""
+def _why_no_doses(profile: Profile, corpus: Any) -> str:
+    """Say if there are too few texts for the largest dose, or to repeat the source's experiment."""
+    most, counts = max(profile.doses), corpus.texts.groupby(["part", "label"]).size()
+    parts = {"validation": most, "natural_train": most, "contrastive": most // 2, "train": 50}
+    few = [name for name, least in parts.items() if counts.get((name, 0), 0) < least]
+    why = f"There are too few texts ({', '.join(few)}) for doses of up to {most} and the reruns."
+    return why if few else ""
+
+
+def _why_no_other_draws(profile: Profile, corpus: Any) -> str:
     reviews = corpus.reviews()
     scored = sample_test_pool(reviews, profile)["id"]
     others = reviews[(reviews["origin"] != "handcrafted") & ~reviews["id"].isin(scored)]
@@ -133,8 +143,8 @@ def _no_other_draws(profile: Profile, corpus: Any) -> str:
     return "There are too few reviews for draws that differ." if counts.min() < least else ""
 
 
-def _no_keywords(texts: list[str]) -> str:
-    """Say if training texts share no word, as where words are not written apart."""
+def _why_no_keywords(texts: list[str]) -> str:
+    """Say if texts share no word, as where words are not written apart."""
     from sentigeo.analysis.keywords import least_texts, share_a_term
 
     least = least_texts(len(texts))
@@ -142,16 +152,14 @@ def _no_keywords(texts: list[str]) -> str:
     return "" if share_a_term(texts, least) else why
 
 
-def _no_attention(encoder: Any) -> str:
-    """Say if an encoder does not return the attention of its heads."""
+def _why_no_attention(encoder: Any) -> str:
     from sentigeo.attention.attention import run_with_attention
     from sentigeo.encoder.tokens import tokenize
 
     return _refusal(run_with_attention, encoder, tokenize(["A word."], encoder)[0])
 
 
-def _no_deep_clustering(encoder: Any, profile: Profile) -> str:
-    """Say if an encoder cannot guess hidden tokens, or if there are no texts to cluster."""
+def _why_no_deep_clustering(encoder: Any, profile: Profile) -> str:
     from sentigeo.data.text_sets import usable_sets
     from sentigeo.training.deep_encoder import check_masked_lm
 
@@ -161,7 +169,6 @@ def _no_deep_clustering(encoder: Any, profile: Profile) -> str:
 
 
 def _refusal(check: Callable[..., object], *arguments: Any) -> str:
-    """Return what a check says against its arguments, if anything."""
     try:
         check(*arguments)
     except UserError as error:

@@ -19,102 +19,85 @@ BUILT_IN_SETS = ("rotten_tomatoes", "bbc_news", "reviews")  # of texts, for deep
 RESERVED = {"name", "changes", "file"}  # what a profile file cannot set
 Rate = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[int, Field(gt=0)]
-Depth = Annotated[float, Field(ge=1, multiple_of=0.5)]
+Count = Annotated[int, Field(ge=0)]
+Even = Annotated[int, Field(ge=0, multiple_of=2)]
+Tokens = Annotated[int, Field(ge=8)]
 
 
 class Profile(BaseModel):
-    """Everything a run depends on apart from the code.
-
-    Attributes:
-        name: Name of the profile file.
-        changes: Keys that were changed for this run, with their new values.
-        file: The file it was loaded from, if that is not one of `profiles/`.
-    """
+    """Everything a run depends on apart from the code."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
-    name: str
-    changes: dict[str, Any]
-    file: str | None
+    name: str  # of the profile file
+    changes: dict[str, Any]  # keys that were changed for this run, with their new values
+    file: str | None  # that it was loaded from, if that is not one of `profiles/`
 
-    model: str = Field(description="`packaged`, a hub id, or the path of a model folder")
-    model_revision: str | None = Field(description="commit of the hub model; null: the newest")
-    reviews: str = Field(description="`packaged`, a hub data set id, or the path of a file")
-    reviews_revision: str | None = Field(description="commit of the data set; null: the newest")
-    text_column: str = Field(description="column that holds the text")
-    label_column: str = Field(description="column that holds the label")
-    labels: dict[str, str] = Field(
-        description="class name of each label value, in class order; empty takes every value found"
-    )
-    language: str = Field(
-        pattern="^[a-z]{2,3}$",
-        description="of the reviews; what was handcrafted in English is left out in any other",
-    )
-    draw_per_label: int = Field(ge=10, description="reviews drawn from each class")
-    draw_seed: int = Field(ge=0, description="random state of the draw and of the split")
-    validation_share: Rate = Field(description="share of the drawn reviews kept for validation")
-    contrastive_samples: int = Field(
-        ge=0, multiple_of=2, description="handcrafted samples put in front of the drawn reviews"
-    )
-    test_reviews: Positive = Field(description="reviews of the pool that every model is scored on")
+    model: str  # `packaged`, a hub id, or the path of a model folder
+    model_revision: str | None  # commit of the hub model; null: the newest
+    reviews: str  # `packaged`, a hub data set id, or the path of a file
+    reviews_revision: str | None  # commit of the data set; null: the newest
+    text_column: str  # that holds the text
+    label_column: str  # that holds the label
+    # Class name of each label value, in class order; empty takes every value found.
+    labels: dict[str, str]
+    # Language of the reviews; what was handcrafted in English is left out in any other.
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")]
+    draw_per_label: Annotated[int, Field(ge=10)]  # reviews drawn from each class
+    draw_seed: Count  # random state of the draw and of the split
+    validation_share: Rate  # share of the drawn reviews kept for validation
+    # Handcrafted samples put in front of the drawn reviews.
+    contrastive_samples: Annotated[Even, Field(gt=0)]
+    # Pairs of one's own to be scored: the path of a file or a hub data set id; null: none.
+    contrast_pairs: str | None
+    test_reviews: Positive  # reviews of the pool that every model is scored on
+    new_film_reviews: Even  # those of films that no training review is about, with further ones
 
-    max_length: int = Field(ge=8, description="token budget of a text")
-    truncation: Literal["first", "first+last"] = Field(description="what is kept of a longer text")
-    trained_layers: Depth = Field(
-        description="layers trained with and without contrastive samples; 1.5 stands for the last "
-        "layer and the feed-forward half of the one below"
-    )
-    epochs: Positive = Field(description="times every text is seen in that comparison")
-    token_share: float = Field(
-        gt=0, le=1, description="share of a text's tokens that a training step above a trunk sees"
-    )
-    headline_seeds: Positive = Field(description="seeds of that comparison")
-    doses: list[Annotated[int, Field(ge=0, multiple_of=2)]] = Field(
-        min_length=1, description="handcrafted samples of each step of the dose-response"
-    )
-    dose_layers: Depth = Field(description="layers trained in the dose-response")
-    dose_epochs: Positive = Field(description="times every text is seen in the dose-response")
-    batch_size: Positive = Field(description="texts of a training step")
-    learning_rate: Rate = Field(description="for top layers")
-    head_learning_rate: Rate = Field(description="for the classification head alone")
-    all_learning_rate: Rate = Field(description="for all layers")
-    depth_reviews: int = Field(
-        ge=0, description="reviews on which head, top and all layers are compared; 0 takes all"
-    )
-    depth_batch_size: Positive = Field(description="texts of a training step there")
-    depth_test_reviews: int = Field(ge=0, description="test reviews there; 0 takes all")
+    max_length: Tokens  # token budget of a text
+    truncation: Literal["first", "first+last"]  # what is kept of a longer text
+    trained_layers: Positive  # from the top, with and without contrastive samples
+    epochs: Positive  # times every text is seen in that comparison
+    headline_seeds: Positive  # seeds of each of its arms
+    batch_size: Positive  # texts of a training step
+    learning_rate: Rate  # for top layers
+    all_learning_rate: Rate  # for all layers
+    head_learning_rate: Rate  # for the classification head alone
+    head_epochs: Positive  # times every text is seen there, until it no longer improves
+    # Contrastive samples of each step of the dose-response; the most are also an arm.
+    doses: Annotated[list[Annotated[Even, Field(gt=0)]], Field(min_length=1)]
+    dose_draws: Annotated[int, Field(ge=2)]  # how often samples are drawn for each of these doses
+    reruns: Annotated[int, Field(ge=2)]  # times that the source's experiment is repeated
+    # Reviews of training, and of test, that an untrained encoder reads.
+    untrained_reviews: Annotated[int, Field(ge=20)]
 
-    long_reviews: Positive = Field(description="reviews beyond the encoder's limit to compare on")
-    perplexity: float = Field(ge=1, description="neighbours that t-SNE takes into account")
-    map_reviews: int = Field(ge=20, description="training reviews that maps are fitted on, at most")
-    map_seeds: Positive = Field(description="seeds that t-SNE and UMAP maps are drawn with")
-    clusters: int = Field(ge=0, description="clusters of K-Means; 0: as many as there are classes")
-    shot_draws: Positive = Field(description="how often a few labelled reviews are drawn")
-    sentences: Positive = Field(description="sentences whose attention is measured")
-    explained: Positive = Field(description="of these, sentences whose decision is explained")
+    long_reviews: Positive  # reviews beyond the encoder's limit to compare on
+    perplexity: Annotated[float, Field(ge=1)]  # neighbours that t-SNE takes into account
+    map_reviews: Annotated[int, Field(ge=20)]  # training reviews that maps are fitted on, at most
+    map_seeds: Positive  # seeds that t-SNE and UMAP maps are drawn with
+    clusters: Count  # of K-Means; 0: as many as there are classes
+    shot_draws: Positive  # how often a few labelled reviews are drawn
+    sentences: Positive  # whose attention is measured
+    explained: Positive  # of these, sentences whose decision is explained
 
-    deep_sets: list[Annotated[str, Field(min_length=1)]] = Field(
-        min_length=1,
-        description="texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews`, "
-        "a file, or a hub data set",
-    )
-    deep_texts: int = Field(ge=10, description="texts of a draw, equally many of each class")
-    deep_tokens: int = Field(ge=8, description="token budget of a text there")
-    deep_layers: Positive = Field(description="layers trained there")
-    deep_epochs: Positive = Field(description="times every text is seen there")
-    deep_batch_size: Positive = Field(description="texts of a training step there")
-    deep_learning_rate: Rate = Field(description="learning rate there")
-    deep_masked_weight: float = Field(gt=0, description="weight of the masked-LM loss there")
-    deep_draws: Positive = Field(description="how many times texts are drawn there")
+    # Texts for deep clustering: `rotten_tomatoes`, `bbc_news`, `reviews`, a file, a hub data set.
+    deep_sets: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    deep_texts: Annotated[int, Field(ge=10)]  # texts of a draw, equally many of each class
+    deep_tokens: Tokens  # token budget of a text there
+    deep_layers: Positive  # layers trained there
+    deep_epochs: Positive  # times every text is seen there
+    deep_batch_size: Positive  # texts of a training step there
+    deep_learning_rate: Rate  # learning rate there
+    deep_masked_weight: Annotated[float, Field(gt=0)]  # weight of the masked-LM loss there
+    deep_draws: Positive  # how many times texts are drawn there
 
-    seeds: Positive = Field(description="how many times a random step is repeated")
-    bootstrap_samples: int = Field(ge=100, description="resamples behind each bootstrap interval")
-    notebook_timeout: Positive = Field(description="seconds a single notebook may take")
+    seeds: Positive  # how many times a random step is repeated; as many models are kept
+    bootstrap_samples: Annotated[int, Field(ge=100)]  # resamples behind each bootstrap interval
+    notebook_timeout: Positive  # seconds a single notebook may take
 
-    @field_validator("model", "reviews", "text_column", "label_column")
+    @field_validator("model", "reviews", "text_column", "label_column", "contrast_pairs")
     @classmethod
-    def _not_blank(cls, value: str) -> str:
-        if not value.strip():
+    def _not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
             raise ValueError("must not be empty")
         return value
 
@@ -151,8 +134,8 @@ class Profile(BaseModel):
         """The name of a shipped profile; with a short hash of all settings for any other run."""
         if self.file is None and not self.changes:
             return self.name
-        text = json.dumps(self.settings)
-        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        digest = hashlib.sha256(json.dumps(self.settings).encode()).hexdigest()
+        return f"{self.name}-{digest[:8]}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -167,16 +150,16 @@ def load_profile(name: str, /, **overrides: Any) -> Profile:
     key, a wrong type or an impossible value is an error that names the key and the file.
     """
     path = _find(name)
-    values = _read(PROFILES / f"{PUBLISHED_PROFILE}.yaml") | _read(path)
     shipped = path.parent.resolve() == PROFILES.resolve()
-    file = None if shipped else str(path.resolve())
-    _build(path.stem, file, values, {}, f"profiles/{path.name}" if shipped else str(path))
+    origin = {"name": path.stem, "file": None if shipped else str(path.resolve())}
+    values = _read(PROFILES / f"{PUBLISHED_PROFILE}.yaml") | _read(path)
+    _build(f"profiles/{path.name}" if shipped else str(path), values, changes={}, **origin)
     changes = {
         key: value
         for key, value in overrides.items()
         if key not in values or json.dumps(values[key]) != json.dumps(value)
     }
-    return _build(path.stem, file, values, changes, "the overrides")
+    return _build("the overrides", values | changes, changes=changes, **origin)
 
 
 def parse_overrides(text: str) -> dict[str, Any]:
@@ -196,10 +179,8 @@ def parse_overrides(text: str) -> dict[str, Any]:
         try:
             overrides[key] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise UserError(
-                f"Cannot read the value of the override {pair!r}: put quotes around key=value if "
-                "the value has spaces."
-            ) from None
+            advice = "put quotes around key=value if the value has spaces"
+            raise UserError(f"Cannot read the value of the override {pair!r}: {advice}.") from None
     return overrides
 
 
@@ -208,9 +189,8 @@ def _find(name: str) -> Path:
     path = Path(name).expanduser() if is_file else PROFILES / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.yaml")))
-        raise UserError(
-            f"There is no profile {name!r}: use one of {known}, or the path of a YAML file."
-        )
+        use = f"use one of {known}, or the path of a YAML file"
+        raise UserError(f"There is no profile {name!r}: {use}.")
     return path
 
 
@@ -224,14 +204,11 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def _build(
-    name: str, file: str | None, values: dict[str, Any], changes: dict[str, Any], where: str
-) -> Profile:
-    settings = {**values, **changes}
+def _build(where: str, settings: dict[str, Any], **origin: Any) -> Profile:
     for key in RESERVED & settings.keys():
         raise UserError(f"The key '{key}' in {where} is not a profile key.")
     try:
-        return Profile(name=name, changes=changes, file=file, **settings)
+        return Profile(**origin, **settings)
     except ValidationError as error:
         raise UserError(_sentence(error, where)) from None
 

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
@@ -53,11 +53,11 @@ def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> st
 
 @dataclass
 class Running:
-    """A notebook that runs: since when, when it was last spoken of, and its bar."""
+    """A notebook that runs: its bar, since when, and when a line was last written about it."""
 
-    began: float
-    said: float
-    bar: Any = None
+    bar: Any
+    began: float = field(default_factory=time.monotonic)
+    said: float = field(default_factory=time.monotonic)
 
 
 class RunProgress:
@@ -71,40 +71,36 @@ class RunProgress:
     def __init__(
         self, notebooks: int, notes: Path, stream: TextIO | None = None, every: float = EVERY
     ) -> None:
-        self.notebooks, self.notes, self.every = notebooks, notes, every
-        self.stream = stream or sys.stderr
+        self.notes, self.every, self.stream = notes, every, stream or sys.stderr
+        self.total = self._bar(total=notebooks, unit="notebook", desc="report")
         self.done = 0
-        self.total: Any = None
         self.running: dict[str, Running] = {}
         self.free: list[Any] = []  # bars of notebooks that are complete
-        if self.stream.isatty():
-            self.total = tqdm(total=notebooks, unit="notebook", file=self.stream, desc="report")
+
+    def _bar(self, **options: Any) -> Any:
+        return tqdm(file=self.stream, disable=None, **options)  # None: drawn in a terminal only
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for bar in [*self.free, *(own.bar for own in self.running.values()), self.total]:
-            if bar is not None:
-                bar.close()
+        for bar in (*self.free, *(one.bar for one in self.running.values()), self.total):
+            bar.close()
 
     def start(self, name: str) -> None:
         """A notebook begins."""
-        bar: Any = None
-        if self.total is not None:
-            bar = self.free.pop() if self.free else tqdm(unit="cell", file=self.stream)
-            bar.reset()
-            bar.set_description(name)
-        self.running[name] = Running(time.monotonic(), time.monotonic(), bar)
+        bar = self.free.pop() if self.free else self._bar(unit="cell")
+        bar.reset()
+        bar.set_description(name)
+        self.running[name] = Running(bar)
 
     def finish(self, name: str, seconds: float) -> None:
         """A running notebook is complete."""
-        own = self.running.pop(name)
-        if own.bar is not None:
-            own.bar.n = own.bar.total
-            own.bar.set_postfix_str("")
-            self.free.append(own.bar)
-        self._count(None if own.bar is not None else f"{name} in {seconds:.1f} s")
+        bar = self.running.pop(name).bar
+        bar.n = bar.total
+        bar.set_postfix_str("")
+        self.free.append(bar)
+        self._count(f"{name} in {seconds:.1f} s" if bar.disable else None)
 
     def reuse(self, name: str) -> None:
         """A notebook need not run: what it would make is in the cache."""
@@ -113,29 +109,27 @@ class RunProgress:
     def _count(self, said: str | None) -> None:
         self.done += 1
         if said:
-            self.line(f"[{self.done}/{self.notebooks}] {said}")
-        if self.total is not None:
-            self.total.update()
+            self.line(f"[{self.done}/{self.total.total}] {said}")
+        self.total.update()
 
     def show(self) -> None:
         """Show what the running notebooks last said: bars at once, lines from time to time."""
-        for name, own in self.running.items():
+        for name, running in self.running.items():
             number, _, cells = self._read(f"{name}.cell").partition(" ")
             note, now = self._read(f"{name}.note"), time.monotonic()
-            if own.bar is not None and cells:
-                own.bar.total, own.bar.n = int(cells), int(number) - 1
-                own.bar.set_postfix_str(note)
-            elif own.bar is None and cells and now - own.said >= self.every:
-                own.said = now
-                where = f"{name}: cell {number} of {cells} after {now - own.began:.0f} s"
+            if not cells:
+                continue
+            running.bar.total, running.bar.n = int(cells), int(number) - 1
+            running.bar.set_postfix_str(note)
+            if running.bar.disable and now - running.said >= self.every:
+                running.said = now
+                where = f"{name}: cell {number} of {cells} after {now - running.began:.0f} s"
                 self.line(f"{where} ({note})" if note else where)
 
     def line(self, text: str) -> None:
         """Write a line of its own."""
-        if self.total is None:
-            print(text, file=self.stream, flush=True)
-        else:
-            self.total.write(text, file=self.stream)
+        self.total.write(text, file=self.stream)
+        self.stream.flush()
 
     def _read(self, name: str) -> str:
         try:

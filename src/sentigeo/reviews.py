@@ -1,5 +1,3 @@
-"""The public place of `load_reviews`."""
+"""The public place of `load_reviews`, whose code is in `data/reviews.py`."""
 
-from sentigeo.data.reviews import load_reviews
-
-__all__ = ["load_reviews"]
+from sentigeo.data.reviews import load_reviews as load_reviews

@@ -1,6 +1,6 @@
 """Intervals: how far a number can be trusted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,21 +11,19 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 HALVES = 30  # half-samples behind an interval
+NUMBERS = ("value", "low", "high")
+Statistic = Callable[[np.ndarray], float]  # of the cases with the (m,) numbers that it is given
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, its 95% interval and how many cases are behind it.
-
-    Attributes:
-        signed: Whether it is written with its sign, as a difference is.
-    """
+    """A number, its 95% interval and how many cases are behind it."""
 
     value: float
     low: float
     high: float
     n: int
-    signed: bool = False
+    signed: bool = False  # whether it is written with its sign, as a difference is
 
     def compare(self, value: float) -> str:
         """Say where the whole interval lies: `below`, `above` or `not distinguishable from`."""
@@ -38,10 +36,7 @@ class Estimate:
         return Estimate(self.value - known, self.low - known, self.high - known, self.n, True)
 
     def brief(self, spec: str = "") -> str:
-        """Write as `0.873 [0.862, 0.884]`, for a table that gives its n elsewhere.
-
-        A narrow column may break it before the interval, never within.
-        """
+        """Write as `0.873 [0.862, 0.884]`, which a column may break before the interval only."""
         value, low, high = self._write(spec)
         return f"{value} [{low},\u00a0{high}]"
 
@@ -50,14 +45,19 @@ class Estimate:
         value, low, high = self._write(spec)
         return f"{value} [{low}, {high}; n = {self.n:,}]"
 
+    def points(self) -> str:
+        """Write a difference of shares as `+1.2 points (+0.4 to +2.0)`."""
+        value, low, high = (100 * getattr(self, name) for name in NUMBERS)
+        return f"{value:+z.1f} points ({low:+z.1f} to {high:+z.1f})"
+
     def _write(self, spec: str) -> list[str]:
         """Write the three numbers; what is rounded to 0 has no minus sign."""
         spec = (spec or ("+.3f" if self.signed else ".3f")).replace(".", "z.", 1)
-        return [format(number, spec) for number in (self.value, self.low, self.high)]
+        return [format(getattr(self, name), spec) for name in NUMBERS]
 
 
 def exactly(value: float, n: int = 1) -> Estimate:
-    """Return a number that has no interval but itself, such as a count or an extreme."""
+    """Return a number with no interval but itself: a count, an extreme, NaN for an unknown."""
     return Estimate(float(value), float(value), float(value), n)
 
 
@@ -68,10 +68,7 @@ def range_over(values: ArrayLike) -> Estimate:
 
 
 def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame:
-    """Lay estimates out as a table, one row per key, for tables and figures.
-
-    The parts of a key, which may be a tuple, are in the named columns; `estimate` is the last.
-    """
+    """Lay estimates out as a table: the parts of their keys in the named columns, `estimate`."""
     keys = [key if isinstance(key, tuple) else (key,) for key in found]
     frame = pd.DataFrame(keys, columns=list(columns))
     return frame.assign(estimate=pd.Series(list(found.values()), dtype=object))
@@ -79,16 +76,9 @@ def list_estimates(found: Mapping[Any, Estimate], *columns: str) -> pd.DataFrame
 
 def unfold(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its column `estimate` spread over `value`, `low`, `high` and `n`."""
-    parts = {
-        name: [getattr(estimate, name) for estimate in frame["estimate"]]
-        for name in ("value", "low", "high", "n")
-    }
+    found = frame["estimate"]
+    parts = {name: [getattr(one, name) for one in found] for name in (*NUMBERS, "n")}
     return frame.drop(columns="estimate").assign(**parts)
-
-
-def no_estimate(n: int) -> Estimate:
-    """Return an estimate of what n cases could not tell."""
-    return Estimate(float("nan"), float("nan"), float("nan"), n)
 
 
 def share(hits: ArrayLike) -> Estimate:
@@ -111,35 +101,17 @@ def share_of_few(shares: ArrayLike) -> Estimate:
     return Estimate(mean, max(0.0, low), min(1.0, high), n)
 
 
-def grouped_share(hits: np.ndarray, groups: np.ndarray, resamples: int, seed: int = 0) -> Estimate:
-    """Estimate the share of (n,) hits that come in (n,) groups, by resampling whole groups.
-
-    The two sides of a challenge pair are not independent: their interval is wider or narrower
-    than that of as many separate texts.
-    """
-    _, codes = np.unique(groups, return_inverse=True)
-    sizes = np.bincount(codes)
-    sums = np.bincount(codes, weights=np.asarray(hits, dtype=float))
-    draws = np.random.default_rng(seed).integers(len(sizes), size=(resamples, len(sizes)))
-    means = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    return Estimate(float(sums.sum() / sizes.sum()), *_middle(means), len(codes))
-
-
-def mean_share(shares: Sequence[float] | np.ndarray, lowest: float = 0.0) -> Estimate:
-    """Estimate the mean of a share over repeated runs, with Student's interval.
-
-    One run alone has no interval. The lowest possible value is 0 for a share, -1 for a difference.
-    """
+def mean_share(shares: ArrayLike, lowest: float = 0.0) -> Estimate:
+    """Estimate the mean of a share over repeated runs, with Student's interval; one has none."""
     runs = np.asarray(shares, dtype=float)
     error = stats.sem(runs) if len(runs) > 1 else np.nan
     return _student(runs, error, len(runs) - 1, lowest)
 
 
 def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
-    """Estimate the mean over fixed groups of repeated runs, with Student's interval.
+    """Estimate the mean of (groups, runs) repeated runs of fixed groups, with Student's interval.
 
-    How far the (groups, runs) groups lie apart does not widen the interval: it speaks of these
-    groups, and of other runs.
+    How far groups lie apart does not widen it: it speaks of these groups, and of other runs.
     """
     groups, runs = values.shape
     error = np.sqrt(values.var(axis=1, ddof=1).mean() / values.size) if runs > 1 else np.nan
@@ -147,8 +119,7 @@ def mean_over_strata(values: np.ndarray, lowest: float = 0.0) -> Estimate:
 
 
 def _student(values: np.ndarray, error: float, freedom: int, lowest: float) -> Estimate:
-    """Return a mean of shares with Student's interval; without an error it has none."""
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * error) if error == error else np.nan
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * error)
     return _around(float(values.mean()), half, values.size, lowest)
 
 
@@ -159,42 +130,45 @@ def _around(value: float, half: float, n: int, lowest: float) -> Estimate:
     return Estimate(value, max(lowest, value - half), min(1.0, value + half), n)
 
 
-def mean_over_runs(hits: np.ndarray, resamples: int, groups: ArrayLike | None = None) -> Estimate:
-    """Estimate a share over cases and repeated runs, by resampling both.
+def mean_over_runs(hits: ArrayLike, resamples: int, groups: ArrayLike | None = None) -> Estimate:
+    """Estimate a share from (runs, n) hits, or (n,) of a single run, by resampling runs and cases.
 
-    Args:
-        hits: (runs, n) values, one row per run and one column per case; or (n,) of a single run.
-        resamples: Bootstrap resamples.
-        groups: (n,) group of each case, resampled whole; every case is its own by default.
+    Cases of one of (n,) groups are resampled together: the two sides of a challenge pair are not
+    independent.
     """
-    return _resample_both(np.atleast_2d(np.asarray(hits, dtype=float)), resamples, groups)
+    values = np.atleast_2d(np.asarray(hits, dtype=float))
+    runs, cases = values.shape
+    codes = np.arange(cases) if groups is None else np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    sums = np.stack([np.bincount(codes, weights=run) for run in values])
+    rng = np.random.default_rng(0)
+    means = []
+    for _ in range(resamples):
+        drawn = rng.integers(len(sizes), size=len(sizes))
+        chosen = rng.integers(runs, size=runs)
+        means.append(sums[np.ix_(chosen, drawn)].sum() / (runs * sizes[drawn].sum()))
+    return Estimate(float(values.mean()), *_middle(np.array(means)), cases)
 
 
 def paired_difference(
-    after: np.ndarray, before: np.ndarray, resamples: int, groups: ArrayLike | None = None
+    after: ArrayLike, before: ArrayLike, resamples: int, groups: ArrayLike | None = None
 ) -> Estimate:
-    """Estimate how much a share rises, both conditions run with the same seeds on the same cases.
+    """Estimate how much a share rises if runs are repeated with the same seeds on the same cases.
 
-    Args:
-        after: (runs, n) values of the condition to be judged, or (n,) of a single run.
-        before: The same of the condition that it is compared with.
-        resamples: Bootstrap resamples over runs and cases.
-        groups: As for `mean_over_runs`.
+    All arguments are as for `mean_over_runs`.
     """
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
-    return replace(_resample_both(np.atleast_2d(change), resamples, groups), signed=True)
+    return replace(mean_over_runs(change, resamples, groups), signed=True)
 
 
-def bootstrap(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> Estimate:
-    """Estimate any statistic of n cases, which maps (n,) drawn cases to its value."""
+def bootstrap(statistic: Statistic, cases: int, resamples: int) -> Estimate:
+    """Estimate any statistic of n cases."""
     found = _resample(statistic, cases, resamples)
     return Estimate(statistic(np.arange(cases)), *_middle(found), cases)
 
 
-def bootstrap_index(
-    statistic: Callable[[np.ndarray], float], cases: int, resamples: int
-) -> Estimate:
-    """Estimate an index of agreement, at most 1; arguments as for `bootstrap`.
+def bootstrap_index(statistic: Statistic, cases: int, resamples: int) -> Estimate:
+    """Estimate an index of agreement of n cases, at most 1.
 
     A case that is drawn twice agrees with itself, which pushes the index up; so what resamples
     give is moved until its mean is the value of all cases.
@@ -205,49 +179,37 @@ def bootstrap_index(
     return Estimate(value, low, min(high, 1.0), cases)
 
 
-def _resample(statistic: Callable[[np.ndarray], float], cases: int, resamples: int) -> np.ndarray:
+def _resample(statistic: Statistic, cases: int, resamples: int) -> np.ndarray:
     draws = np.random.default_rng(0).integers(cases, size=(resamples, cases))
     return np.array([statistic(drawn) for drawn in draws])
 
 
 def _middle(values: np.ndarray) -> tuple[float, float]:
-    """Return the bounds of the middle part of values that intervals cover."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
 
 
 def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Estimate:
-    """Estimate the mean over (n,) groups of the share of (n,) hits: large groups drown no others.
-
-    A resample that misses a group takes the mean of the others.
-    """
-    names = np.unique(groups)
+    """Estimate the mean over (n,) groups of the share of (n,) hits: no group drowns another."""
+    codes = np.unique(groups, return_inverse=True)[1]
 
     def mean_of_shares(rows: np.ndarray) -> float:
-        drawn, right = groups[rows], hits[rows]
-        present = [name for name in names if (drawn == name).any()]
-        return float(np.mean([right[drawn == name].mean() for name in present]))
+        sizes, sums = np.bincount(codes[rows]), np.bincount(codes[rows], weights=hits[rows])
+        drawn = sizes > 0  # a resample may miss a group
+        return float((sums[drawn] / sizes[drawn]).mean())
 
     return bootstrap(mean_of_shares, len(hits), resamples)
 
 
 def half_samples(
-    statistic: Callable[[np.ndarray], float],
-    cases: int,
-    halves: int = HALVES,
-    lowest: float = 0.0,
+    statistic: Statistic, cases: int, halves: int = HALVES, lowest: float = 0.0
 ) -> Estimate:
-    """Estimate a share-like statistic that repeated cases would distort, such as a variance.
+    """Estimate a statistic of at most 1 that repeated cases would distort, such as a variance.
 
     A half of the cases drawn without replacement varies around the whole as much as the whole
-    varies around the truth; a bootstrap would draw cases twice and be off to one side.
-
-    Args:
-        statistic: Maps (m,) numbers of cases to its value, at most 1.
-        cases: n.
-        halves: How many halves are drawn.
-        lowest: The smallest value it can have: 0 for a share, -1 for a cosine or a difference.
+    varies around the truth; a bootstrap would draw cases twice and be off to one side. The lowest
+    value is 0 for a share, -1 for a cosine or a difference.
     """
     return half_sample_all(lambda rows: {"": statistic(rows)}, cases, halves, {"": lowest})[""]
 
@@ -256,7 +218,7 @@ def half_sample_all(
     statistics: Callable[[np.ndarray], dict[str, float]],
     cases: int,
     halves: int = HALVES,
-    lowest: dict[str, float] | None = None,
+    lowest: Mapping[str, float] | None = None,
 ) -> dict[str, Estimate]:
     """Estimate several statistics by name from the same halves; see `half_samples`."""
     whole, rng = statistics(np.arange(cases)), np.random.default_rng(0)
@@ -274,17 +236,3 @@ def mcnemar(after: ArrayLike, before: ArrayLike) -> float:
     after, before = np.asarray(after, dtype=bool), np.asarray(before, dtype=bool)
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
     return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def _resample_both(values: np.ndarray, resamples: int, groups: ArrayLike | None) -> Estimate:
-    runs, cases = values.shape
-    codes = np.arange(cases) if groups is None else np.unique(groups, return_inverse=True)[1]
-    sizes = np.bincount(codes)
-    sums = np.stack([np.bincount(codes, weights=run) for run in values])
-    rng = np.random.default_rng(0)
-    means = []
-    for _ in range(resamples):
-        drawn = rng.integers(len(sizes), size=len(sizes))
-        chosen = rng.integers(runs, size=runs)
-        means.append(sums[np.ix_(chosen, drawn)].sum() / (runs * sizes[drawn].sum()))
-    return Estimate(float(values.mean()), *_middle(np.array(means)), cases)

@@ -3,7 +3,6 @@
 import html
 import re
 import unicodedata
-from html import escape
 from textwrap import shorten
 
 # Bytes of Windows-1252 that went into the reviews as if they were Latin-1 (dashes, quotes, dots).
@@ -12,8 +11,7 @@ _WINDOWS = {
     code: bytes([code]).decode("cp1252", errors="replace").replace("\ufffd", " ")
     for code in range(0x80, 0xA0)
 }
-_CONTROL = dict.fromkeys((*range(32), 127), " ")
-_REPAIR = str.maketrans({**_WINDOWS, **_CONTROL})
+_REPAIR = _WINDOWS | dict.fromkeys((*range(32), 127), " ")
 _TAGS = re.compile(r"</?(?:br|hr|p|i|b|em|strong|spoiler)\s*/?>", re.IGNORECASE)
 # Vowel signs and accents of other scripts, which belong to the letter before them.
 MARKS = "".join(
@@ -27,11 +25,7 @@ _WORD = re.compile(rf"[{_SINGLE}]|{_LETTERS}(?:['\u2019]{_LETTERS})*|[^\w\s]")
 
 def clean_text(text: str) -> str:
     """Return a text without HTML line breaks, simple tags, entities and stray control bytes."""
-    if "&" in text:
-        text = html.unescape(text)
-    if "<" in text:
-        text = _TAGS.sub(" ", text)
-    return " ".join(text.translate(_REPAIR).split())
+    return " ".join(_TAGS.sub(" ", html.unescape(text)).translate(_REPAIR).split())
 
 
 def words(text: str) -> list[str]:
@@ -52,10 +46,8 @@ def excerpt(text: str, width: int = 160) -> str:
 
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it as it is, on one line."""
-    signs = "".join(
-        f"\\{sign}" if sign in "\\`*_[]#|~$" else sign for sign in " ".join(text.split())
-    )
-    return escape(signs, quote=False)
+    marked = re.sub(r"([\\`*_\[\]#|~$])", r"\\\1", " ".join(text.split()))
+    return html.escape(marked, quote=False)
 
 
 def repair(text: str) -> str:

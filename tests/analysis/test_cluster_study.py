@@ -66,7 +66,7 @@ def test_impossible_clusters_are_refused():
 
 def test_the_study_of_k_finds_three_groups(three_groups):
     vectors, labels = three_groups
-    study = study_k(vectors, labels, range(1, 6), references=5).set_index("k")
+    study = study_k(vectors, labels, range(1, 6)).set_index("k")
     assert study["inertia"].is_monotonic_decreasing
     assert np.isnan(study.loc[1, "silhouette"])
     assert study["silhouette"].idxmax() == 3
@@ -90,10 +90,10 @@ def test_choice_of_k_by_hand():
 
 def test_evenly_spread_points_have_no_gap_at_k_1():
     vectors = np.random.default_rng(0).uniform(0, [3, 1], (2000, 2)).astype(np.float32)
-    study = study_k(vectors, np.zeros(2000, int), [1], references=5)
+    study = study_k(vectors, np.zeros(2000, int), [1])
     assert abs(study.loc[0, "gap"]) < 0.05
     doubled = study_k(
-        np.concatenate([vectors, vectors + np.float32([30, 0])]), np.zeros(4000, int), [1, 2], 5
+        np.concatenate([vectors, vectors + np.float32([30, 0])]), np.zeros(4000, int), [1, 2]
     )
     # One box around two groups 30 apart: its evenly spread points vary by 33**2 / 12 and a little,
     # the groups by 15**2 and a little, so the groups fill the box worse with one centroid.
@@ -175,8 +175,13 @@ def test_the_number_that_leads_most_is_picked():
 )
 def test_possible_numbers(different, asked, numbers):
     assert possible_numbers(different, asked) == numbers
+
+
+@pytest.mark.parametrize(("different", "asked"), [(5, None), (12, 6)])
+def test_possible_numbers_are_possible(different, asked):
     vectors = np.random.default_rng(0).normal(size=(different, 2))
-    study_stability(vectors, numbers[-1:])  # does not fail
+    numbers = possible_numbers(different, asked)
+    assert study_stability(vectors, numbers[-1:])["k"].tolist() == numbers[-1:]
 
 
 def test_table_is_that_of_scikit_learn():

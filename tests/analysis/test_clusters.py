@@ -20,7 +20,7 @@ from sentigeo.analysis.clusters import (
     rename_clusters,
 )
 from sentigeo.cache import Store
-from sentigeo.encoder.corpus_vectors import CorpusVectors
+from sentigeo.encoder.corpus import CorpusVectors
 from sentigeo.errors import UserError
 
 

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from sentigeo.analysis.keywords import (
-    Polarity,
     class_tfidf,
     count_terms,
     is_stop_word,
@@ -11,6 +10,7 @@ from sentigeo.analysis.keywords import (
     lead_over_others,
     least_texts,
     log_odds,
+    look_up_polarity,
     measure_polarity,
     permute_polarity,
     rank_terms,
@@ -155,16 +155,15 @@ def test_polarity_by_hand():
     # "good" is in 2 of 2 texts of class 1 and in 1 of 2 others; half a text is added everywhere.
     good = np.log(2.5 / 0.5) - np.log(1.5 / 1.5)
     bad = np.log(2.5 / 0.5) - np.log(0.5 / 2.5)
-    assert polarity.of(["good", "bad", "good"], np.array([1, 0, 0])) == pytest.approx(
-        [good, bad, -good]
-    )
+    listed = pd.DataFrame({"term": ["good", "bad", "good"], "label": [1, 0, 0]})
+    assert look_up_polarity(polarity, listed) == pytest.approx([good, bad, -good])
 
 
 def test_three_classes_and_one_without_texts():
     polarity = measure_polarity(TEXTS, LABELS, 3, ["good"])
-    assert polarity.log_odds_ratios.shape == (3, 1)
+    assert polarity.shape == (1, 3)
     # No text of class 2: nothing is known of it, against 3 of 4 texts of the others.
-    assert polarity.log_odds_ratios[2, 0] == pytest.approx(0 - np.log(3.5 / 1.5))
+    assert polarity.loc["good", 2] == pytest.approx(0 - np.log(3.5 / 1.5))
 
 
 def test_nothing_to_look_up_is_refused():
@@ -175,9 +174,8 @@ def test_nothing_to_look_up_is_refused():
 def keywords(ratios, labels):
     """Terms with given log-odds ratios for class 1."""
     names = [f"t{place}" for place in range(len(ratios))]
-    return Polarity(names, np.array([-np.array(ratios), ratios])), pd.DataFrame(
-        {"term": names, "label": labels}
-    )
+    polarity = pd.DataFrame({0: -np.array(ratios), 1: ratios}, index=names)
+    return polarity, pd.DataFrame({"term": names, "label": labels})
 
 
 def test_sides_taken_are_told_from_shuffled_words():

@@ -1,19 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import softmax
-from scipy.stats import binom
 from sklearn.metrics import classification_report
 
 from sentigeo.analysis.predictions import (
     calibration_error,
     consistency_by_phenomenon,
     pair_consistency,
-    probabilities,
     reliability,
     report_classes,
     score_challenge,
-    small_sample_spread,
 )
 from sentigeo.stats import unfold
 
@@ -64,16 +60,6 @@ def test_class_report_is_sklearns_mean_over_runs():
             mean = np.mean([report[name][measure] for report in expected])
             assert found.loc[name, measure] == pytest.approx(mean)
     assert found["n"].tolist() == [2, 2, 1]
-
-
-def test_small_samples_spread_as_the_binomial_says():
-    low, high = small_sample_spread(np.arange(1000) % 10 != 0, size=13, samples=20_000)
-    assert (low, high) == (binom.ppf(0.025, 13, 0.9) / 13, binom.ppf(0.975, 13, 0.9) / 13)
-
-
-def test_probabilities_are_softmax():
-    logits = np.random.default_rng(0).normal(size=(5, 3)) * 50
-    assert np.allclose(probabilities(logits), softmax(logits, axis=1))
 
 
 def test_reliability_by_hand():

@@ -5,10 +5,13 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
+from sentigeo.analysis.maps import draw_map
 from sentigeo.analysis.probes import (
     STRENGTHS,
     WAYS,
+    best_probe,
     compare_layers,
     fit_probe,
     linear_cka,
@@ -47,6 +50,18 @@ def test_validation_chooses_the_strength(noisy):
     assert (probe.predict(vectors[200:]) == best.predict(test)).all()
 
 
+def test_validation_chooses_the_layer(noisy, tmp_path):
+    vectors, labels = noisy
+    mirrored = vectors.copy()
+    mirrored[100:200] *= -1  # a probe of this layer is right in training and wrong in validation
+    layers = {(0, "mean"): np.zeros_like(vectors), (1, "mean"): vectors, (2, "mean"): mirrored}
+    parts = np.arange(100), np.arange(100, 200), np.arange(200, 300)
+    layer, probe = best_probe(store_vectors(Store(tmp_path), layers), "mean", labels, parts)
+    assert layer == 1
+    hits = probe.predict(vectors[200:].astype(np.float32)) == labels[200:]
+    assert hits.tolist() == probe_hits(vectors.astype(np.float32), labels, parts).tolist()
+
+
 def test_hits_are_those_of_the_test_rows(noisy):
     vectors, labels = noisy
     rows = np.random.default_rng(1).permutation(300)
@@ -74,6 +89,16 @@ def test_svm_finds_what_is_not_linear():
     points = rng.normal(size=(400, 2))
     labels = (np.linalg.norm(points, axis=1) > 1).astype(int)
     assert svm_hits(points[:300], labels[:300], points[300:], labels[300:]).mean() > 0.9
+
+
+def test_accuracy_on_a_map_is_that_of_scikit_learns_svm(noisy):
+    vectors, labels = noisy
+    drawn = draw_map(vectors[:200], vectors[200:], "pca", 0, 10)
+    hits = svm_hits(drawn.fitted, labels[:200], drawn.placed, labels[200:])
+    scaler = StandardScaler().fit(drawn.fitted)
+    machine = SVC(C=1, kernel="rbf").fit(scaler.transform(drawn.fitted), labels[:200])
+    assert hits.mean() == machine.score(scaler.transform(drawn.placed), labels[200:])
+    assert 0.6 < hits.mean() < 1
 
 
 @pytest.mark.parametrize("fit", [svm_hits, fit_probe])

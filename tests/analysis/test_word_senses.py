@@ -7,7 +7,6 @@ from sentigeo.analysis.word_senses import (
     compare_controls,
     find_word,
     nearest_has_sense,
-    pieces_of,
     self_similarity,
     shared_word_hits,
     study_senses,
@@ -27,12 +26,6 @@ def test_a_word_is_found_whole_and_in_any_case():
     assert find_word("A dormouse met the Mouse.", "mouse") == (19, 24)
     with pytest.raises(UserError, match="'mouse' is not in its sentence: 'No dormice"):
         find_word("No dormice here.", "mouse")
-
-
-def test_pieces_by_hand():
-    offsets = np.array([[0, 0], [0, 2], [3, 6], [6, 9], [10, 11], [0, 0]])
-    places = pd.DataFrame(offsets, columns=["begin", "end"])
-    assert pieces_of(places, (3, 9)).tolist() == [False, False, True, True, False, False]
 
 
 def test_vector_of_a_word_that_splits_is_the_mean_of_its_pieces(tiny):

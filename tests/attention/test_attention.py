@@ -39,22 +39,9 @@ def encoder(tiny_bert):
 def test_weights_by_hand_are_those_of_the_model(encoder):
     batch, _ = tokenize(TEXTS, encoder)
     found = run_with_attention(encoder, batch)
-    seen = []
-    layers = encoder_layers(encoder.model)
-    hooks = [
-        layer.attention.self.register_forward_hook(lambda module, given, got: seen.append(got[0]))
-        for layer in layers
-    ]
-    encoder.model(**batch)
-    for hook in hooks:
-        hook.remove()
-    real = batch["attention_mask"].bool()
-    for number, layer in enumerate(layers):
-        weights, mixed = recompute_weights(
-            layer, found.hidden_states[number], batch["attention_mask"]
-        )
+    for number, layer in enumerate(encoder_layers(encoder.model)):
+        weights = recompute_weights(layer, found.hidden_states[number], batch["attention_mask"])
         assert torch.allclose(weights, found.attentions[number], atol=1e-6)
-        assert torch.allclose(mixed[real], seen[number][real], atol=1e-6)
 
 
 def test_padding_gets_nothing(encoder):
@@ -104,7 +91,7 @@ def test_an_encoder_without_attention_is_refused(encoder):
             return type("Output", (), {"attentions": None})()
 
     silent = type(encoder)(**{**vars(encoder), "model": Silent()})
-    with pytest.raises(UserError, match="returns no attention"):
+    with pytest.raises(UserError, match="does not return attention"):
         list(read_attention(TEXTS, silent))
 
 

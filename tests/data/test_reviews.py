@@ -7,13 +7,15 @@ from helpers import write_rows
 from sklearn.model_selection import train_test_split
 
 from sentigeo.data import reviews as reviews_module
-from sentigeo.data.handcrafted import load_contrastive
+from sentigeo.data.handcrafted import edited_rows, load_contrastive
 from sentigeo.data.reviews import (
     PACKAGED_SHA256,
+    SCORED_BEFORE,
     draw_reviews,
     identify_source,
     load_reviews,
     near_duplicates,
+    order_test_pool,
     read_packaged,
     sample_test_pool,
 )
@@ -21,11 +23,6 @@ from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 from sentigeo.profile import load_profile
 from sentigeo.text import clean_text
-
-
-@pytest.fixture(scope="module")
-def drawn_reviews():
-    return draw_reviews(load_profile("laptop"))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +42,7 @@ def test_the_draw_is_the_studys(laptop, published):
     positive = published[published["label"] == 1].sample(2500, random_state=42)
     negative = published[published["label"] == 0].sample(2500, random_state=42)
     expected = pd.concat([positive, negative])
-    drawn = laptop[laptop["split"] != "test"]
+    drawn = laptop[laptop["split"].isin(["train", "validation"])]
     assert (drawn["origin"][:8] == "handcrafted").all()
     assert drawn["id"][8:].tolist() == [f"imdb-{row:05d}" for row in expected.index]
     assert drawn["label"][8:].tolist() == expected["label"].tolist()
@@ -53,7 +50,7 @@ def test_the_draw_is_the_studys(laptop, published):
 
 
 def test_the_split_is_the_studys(laptop):
-    drawn = laptop[laptop["split"] != "test"].reset_index(drop=True)
+    drawn = laptop[laptop["split"].isin(["train", "validation"])].reset_index(drop=True)
     assert len(drawn) == 5008
     train, validation = train_test_split(
         drawn, test_size=0.2, stratify=drawn["label"], random_state=42
@@ -66,22 +63,28 @@ def test_the_split_is_the_studys(laptop):
 
 
 def test_test_pool_holds_every_other_review_once(drawn_reviews, laptop, published):
-    pool = laptop[laptop["split"] == "test"]
+    pool = laptop[laptop["split"].isin(["test", "pairs"])]
     assert len(pool) > 19_800
     assert laptop["id"].is_unique
     assert not pool["text"].duplicated().any()
-    assert not pool["text"].isin(laptop["text"][laptop["split"] != "test"]).any()
-    left_out = drawn_reviews.provenance["duplicates_left_out"]
-    assert len(pool) + left_out == len(published) - 5000
+    assert not pool["text"].isin(laptop.drop(pool.index)["text"]).any()
+    assert drawn_reviews.provenance["duplicates_left_out"] == 153
+    assert len(pool) == len(published) - 5000 - 153
 
 
-def test_test_pool_shares_no_passage_with_the_draw(laptop):
-    drawn, pool = laptop[laptop["split"] != "test"], laptop[laptop["split"] == "test"]
-    found = near_duplicates([*drawn["text"], *pool["text"]], overlap=0.2)
-    assert found[(found["first"] < len(drawn)) & (found["second"] >= len(drawn))].empty
+def test_test_pool_repeats_no_passage(published, tmp_path):
+    reviews = published.sample(1000, random_state=0)[["text", "label"]]
+    copies = reviews.head(100).assign(text=reviews["text"] + " I saw it twice.")
+    rows = pd.concat([reviews, copies]).sample(frac=1, random_state=0).to_dict("records")
+    path = write_rows(tmp_path / "own.json", rows)
+    columns = {"text_column": "text", "label_column": "label"}
+    found = draw_reviews(own_profile(path, **columns, draw_per_label=200))
+    assert found.provenance["duplicates_left_out"] >= 80  # all but the pairs that were drawn
+    pairs = near_duplicates(found.table["text"], overlap=0.2)
+    assert (found.table["split"] == "test")[pairs["second"]].sum() == 0
 
 
-@pytest.mark.parametrize("dose", [0, 32, 128])
+@pytest.mark.parametrize("dose", [2, 32, 128])
 def test_another_dose_moves_no_review(tmp_path, dose):
     path = write_rows(tmp_path / "own.json", own_rows())
     named = {"labels": {"bad": "negative", "good": "positive"}}
@@ -141,9 +144,27 @@ def test_sample_of_the_test_pool(laptop):
 
 def test_test_reviews_are_none_of_those_that_settings_were_tried_on(laptop):
     profile = load_profile("laptop")
-    pool = laptop[laptop["split"] == "test"]
-    tried = pool.sample(6000, random_state=profile.draw_seed)
-    assert not set(tried["id"]) & set(sample_test_pool(laptop, profile)["id"])
+    pool = laptop[laptop["split"].isin(["test", "pairs"])]
+    shuffled = pool["id"].sample(frac=1, random_state=profile.draw_seed)
+    sample = set(sample_test_pool(laptop, profile)["id"])
+    assert not sample & set(shuffled[:6000])
+    assert not sample & set(shuffled[-SCORED_BEFORE:])
+
+
+def test_what_pairs_were_made_of_is_neither_drawn_nor_scored(laptop):
+    originals = {f"imdb-{row:05d}" for row in edited_rows()}
+    assert len(originals) >= 250
+    found = laptop[laptop["id"].isin(originals)]
+    assert set(found["split"]) == {"pairs"}
+    assert set(laptop.loc[laptop["split"] == "pairs", "id"]) <= originals
+    assert not originals & set(order_test_pool(laptop, load_profile("laptop"))["id"])
+
+
+def test_reviews_of_ones_own_were_never_scored_before(tmp_path):
+    named = {"labels": {"bad": "negative", "good": "positive"}}
+    profile = own_profile(write_rows(tmp_path / "own.json", own_rows()), **named)
+    reviews = load_reviews(profile)
+    assert len(order_test_pool(reviews, profile)) == (reviews["split"] == "test").sum()
 
 
 def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
@@ -224,7 +245,7 @@ def test_folder_read_as_a_data_set(tmp_path):
 def test_data_set_off_line_says_what_to_do(monkeypatch):
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"'stanfordnlp/imdb'.*give a local file, or 'packaged'"):
+    with pytest.raises(UserError, match=r"'stanfordnlp/imdb'.*give a local file"):
         load_reviews(own_profile("stanfordnlp/imdb"))
 
 
@@ -234,6 +255,7 @@ def test_data_set_off_line_says_what_to_do(monkeypatch):
         (own_rows(), {"text_column": "body"}, "no column 'body'; its columns are review, stars"),
         (own_rows(), {"label_column": "mood"}, "no column 'mood'"),
         (own_rows(labels=("good",)), {}, "only one class in 'stars'"),
+        (own_rows(), {"labels": {"bad": "0", "good": "1", "fair": "2"}}, "no review of the"),
         (own_rows(), {"draw_per_label": 100}, "only 30 reviews of the class 'bad'"),
         (own_rows(), {"labels": {"bad": "0", "fine": "1"}}, "row 2: unknown label 'good'"),
         (own_rows(20), {}, "no reviews for the test pool"),

@@ -8,15 +8,10 @@ from safetensors.torch import save_file
 from transformers import AutoModel, AutoModelForMaskedLM, BartConfig
 
 from sentigeo.encoder import encoder as encoder_module
-from sentigeo.encoder.encoder import PACKAGED_SHA256, load_encoder
+from sentigeo.encoder.encoder import PACKAGED_SHA256, forget_training, load_encoder
 from sentigeo.encoder.tokens import count_tokens
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
-
-
-@pytest.fixture(scope="module")
-def packaged():
-    return load_encoder("packaged")
 
 
 def test_packaged_encoder_is_minilm(packaged):
@@ -55,6 +50,21 @@ def test_positions_after_the_padding_id_are_not_all_there_are(kind, request):
         encoder.model(torch.full((1, 64), 7))
         with pytest.raises((IndexError, RuntimeError), match="out of"):
             encoder.model(torch.full((1, 65), 7))
+
+
+def test_forgotten_training_leaves_the_build(tiny_bert):
+    trained = load_encoder(str(tiny_bert))
+    first, same, other = (forget_training(trained, seed) for seed in (1, 1, 2))
+    for name, weight in trained.model.state_dict().items():
+        drawn = first.model.state_dict()[name]
+        assert drawn.shape == weight.shape
+        assert torch.equal(drawn, same.model.state_dict()[name])
+    words = [e.model.embeddings.word_embeddings.weight for e in (trained, first, other)]
+    assert not torch.equal(words[0], words[1])
+    assert not torch.equal(words[1], words[2])
+    assert first.sha256 == same.sha256
+    assert len({trained.sha256, first.sha256, other.sha256}) == 3
+    assert not first.model.training
 
 
 def test_half_precision_folder_is_loaded_in_float32(tiny_bert, tmp_path):

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from sentigeo.encoder.tokens import encode_texts, token_batches, window_texts
+from sentigeo.encoder.tokens import (
+    count_tokens,
+    encode_and_count,
+    encode_texts,
+    token_batches,
+    window_texts,
+)
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 
@@ -43,6 +49,13 @@ def test_head_is_what_the_tokenizer_itself_keeps(tokenizer):
     text = "An unforgettable, heart-wrenching two hours. " * 20
     own = tokenizer(text, truncation=True, max_length=64)["input_ids"]
     assert encode_texts([text], tokenizer, 64, "first")[0].tolist() == own
+
+
+def test_lengths_are_those_of_the_whole_texts(tokenizer):
+    texts = ["", "one", "word " * 40]
+    tokens, lengths = encode_and_count(texts, tokenizer, 16)
+    assert lengths.tolist() == count_tokens(texts, tokenizer).tolist() == [2, 3, 42]
+    assert tokens.lengths.tolist() == [2, 3, 16]
 
 
 def test_budget_beyond_the_encoder(tokenizer):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sentigeo.cache import Store
-from sentigeo.encoder.vectors import Vectors, open_vectors, resolve_layer
+from sentigeo.encoder.vectors import Trunk, Vectors, open_vectors, resolve_layer
 from sentigeo.errors import UserError
 from sentigeo.files import save_arrays
 
@@ -61,3 +61,11 @@ def test_layers_count_from_either_end(layer, number):
 def test_layers_that_are_not_there(layer):
     with pytest.raises(UserError, match=f"There is no layer {layer}"):
         resolve_layer(layer, 6)
+
+
+def test_hidden_states_are_found_in_their_shards():
+    # texts of 2, 1 and 3 tokens; the second shard holds text 2, then text 0
+    first, second = np.array([[10.0]]), np.array([[20.0], [21.0], [22.0], [0.0], [1.0]])
+    shards = [(np.array([1]), first), (np.array([2, 0]), second)]
+    trunk = Trunk.join(1, shards, np.array([2, 1, 3]), "hash")
+    assert [trunk[row].ravel().tolist() for row in range(3)] == [[0, 1], [10], [20, 21, 22]]

@@ -1,9 +1,15 @@
+import base64
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from map_reader import read_data
 
 from sentigeo.attention.attention import Attention
 from sentigeo.figures.attention import (
+    make_page,
     plot_explanations,
     plot_grid,
     plot_head,
@@ -50,3 +56,20 @@ def test_words_are_coloured_relative_to_the_largest():
     frame = pd.DataFrame({"word": ["a", "b"], "x": [0.5, -0.25], "y": [0.0, 0.0]})
     figure = plot_explanations({"before": frame}, ["x", "y"])
     assert figure.axes[0].images[0].get_array().tolist() == [[1, -0.5], [0, 0]]
+
+
+def test_the_page_is_complete_and_no_text_breaks_it(attention):
+    words = ["[CLS]", "</script><b>good</b>", "film", "[SEP]"]
+    stages = dict.fromkeys(["before", "after"], replace(attention, words=words))
+    page = make_page([stages], "A & <b>")
+    assert "A &amp; &lt;b&gt;" in page
+    assert "<b>good" not in page
+    assert page.count("</script>") == 2
+    assert not re.search(r"(src|href)=", page)  # nothing is loaded
+    data = read_data(page)
+    assert (data["layers"], data["heads"]) == (2, 5)
+    assert data["texts"][0]["words"] == words
+    weights = data["texts"][0]["weights"]
+    assert list(weights) == ["pretrained", "fine-tuned"]
+    found = np.frombuffer(base64.b64decode(weights["pretrained"]), np.uint8) / 255
+    assert np.abs(found.reshape(2, 5, 4, 4) - attention.weights).max() < 0.002

@@ -114,6 +114,15 @@ def test_a_condition_keeps_its_colour():
     assert names == ["third"]
 
 
+def test_a_set_may_lack_a_condition():
+    frame = make_courses()
+    frame = frame[(frame["set"] == "films") | (frame["condition"] == "three")]
+    figure = plot_courses(frame, {"accuracy": "right"}, CONDITIONS)
+    lacking, complete = ([line.get_color() for line in axis.lines[:2]] for axis in figure.axes)
+    assert lacking == complete
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "third"]
+
+
 def test_areas_fill_the_panel():
     shares = np.array([[0.5, 0.5], [0.9, 0.1], [1.0, 0.0]])
     figure = plot_sizes({("news", "kl"): shares, ("news", "both"): shares})

@@ -1,7 +1,6 @@
 import numpy as np
 
-from sentigeo.analysis.cosines import count_pairs
-from sentigeo.analysis.similarity import threshold_curve
+from sentigeo.analysis.cosines import count_pairs, threshold_curve
 from sentigeo.figures.cosines import (
     plot_cosines,
     plot_lengths_and_cosines,
@@ -44,6 +43,15 @@ def test_few_shot_curves_have_bands():
     (axis,) = plot_shots(curve.assign(bottom=0.3, top=0.9), 0.5).axes
     assert len(axis.collections) == 2
     assert axis.lines[1].get_ydata().tolist() == [0.4, 0.6]
+
+
+def test_a_method_that_a_panel_lacks_leaves_the_colours_of_others():
+    found = {("raw", "x", 1): 0.5, ("raw", "y", 1): 0.4, ("centred", "y", 1): 0.6}
+    estimates = {key: exactly(value) for key, value in found.items()}
+    curve = list_estimates(estimates, "group", "method", "shots").assign(bottom=0.3, top=0.9)
+    first, second = plot_shots(curve, 0.5).axes
+    assert [len(line.get_xdata()) for line in second.lines[:2]] == [0, 1]
+    assert second.lines[1].get_color() == first.lines[1].get_color() != first.lines[0].get_color()
 
 
 def test_lengths_have_intervals():

@@ -6,14 +6,13 @@ from sentigeo.figures.intervals import (
     VERDICT_COLOURS,
     plot_conditions,
     plot_curves,
-    plot_dose,
     plot_estimates,
     plot_layers,
     plot_ledger,
     plot_lengths,
     plot_reliability,
 )
-from sentigeo.figures.style import PALETTE
+from sentigeo.figures.style import LINES, PALETTE
 from sentigeo.ledger.rules import VERDICTS
 from sentigeo.stats import Estimate, list_estimates
 
@@ -78,6 +77,17 @@ def test_layers_have_one_panel_per_group_and_one_line_per_name():
     assert figure.axes[0].get_ylabel() == "accuracy"
 
 
+def test_a_line_that_a_panel_lacks_changes_no_other_and_is_named_all_the_same():
+    names = {"before": ("cls", "mean", "max"), "after": ("max", "cls")}
+    found = {(group, name, layer): Estimate(0.5, 0.4, 0.6, 9)
+             for group in names for name in names[group] for layer in (0, 1)}  # fmt: skip
+    left, right = plot_layers(list_estimates(found, "group", "name", "layer"), "accuracy").axes
+    assert legend_of(right) == ["cls", "mean", "max"]
+    shown = [[line.get_color() for line in axis.lines[::3]] for axis in (left, right)]
+    assert shown[0] == shown[1] == list(LINES[:3])
+    assert [len(line.get_xdata()) for line in right.lines[::3]] == [2, 0, 2]
+
+
 def test_curves_have_one_line_per_seed():
     frame = pd.DataFrame(
         {"condition": name, "seed": seed, "epoch": epoch, "train_loss": 1.0, "val_loss": 1.0,
@@ -88,14 +98,6 @@ def test_curves_have_one_line_per_seed():
     assert len(figure.axes[2].lines) == 4
     assert figure.axes[2].lines[1].get_ydata().tolist() == [1.5, 1.5]
     assert legend_of(figure.axes[0]) == ["without", "with"]
-
-
-def test_doses_show_seeds_their_mean_and_the_noise():
-    frame = pd.DataFrame({"dose": [0, 8] * 2, "seed": [0, 0, 1, 1], "value": [0.4, 0.5, 0.6, 0.9]})
-    (axis,) = plot_dose(frame, (0.3, 0.7), "share right").axes
-    assert axis.lines[-1].get_ydata().tolist() == pytest.approx([0.5, 0.7])
-    assert legend_of(axis) == ["seed noise at dose 0", "mean of seeds"]
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0", "8"]
 
 
 def test_reliability_counts_every_review():

@@ -7,14 +7,19 @@ from sentigeo.errors import UserError
 from sentigeo.ledger.claims import (
     LEDGER,
     claims_of,
+    describe_metric,
     judge_claim,
     ledger_table,
     list_margins,
     load_claims,
+    merge_parts,
+    read_metric,
     show_badge,
     show_claim,
+    write_metric,
 )
 from sentigeo.paths import NOTEBOOKS, ROOT, list_chapters
+from sentigeo.stats import Estimate
 
 GAIN = {"value": 0.1, "low": 0.05, "high": 0.15, "n": 40, "unit": "difference"}
 DECLARED = {
@@ -22,6 +27,8 @@ DECLARED = {
     "measure": "gain", "metric": "gain.all", "others": {"on *": "gain.on_*"},
     "rule": "supported if above 0.", "verdict": {"above": {"gain.all": 0}},
 }  # fmt: skip
+NAN = float("nan")
+SHARE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 1000, "unit": "share"}
 METRICS = {"gain.all": GAIN, "gain.on_news_texts": GAIN | {"value": 0.12}}
 
 
@@ -115,7 +122,10 @@ def test_a_claim_is_shown_with_everything_behind_it(claim):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"verdict": {"over": {"gain.all": 0}}}, "The rule of C1 in claims.yaml: 'over' is none"),
+        (
+            {"verdict": {"over": {"gain.all": 0}}},
+            "The rule of C1 in claims.yaml: 'over' is not one of",
+        ),
         ({"source": "2"}, "String should match pattern"),
         ({"metrics": "gain"}, "Extra inputs are not permitted"),
         ({"rule": None}, "valid string"),
@@ -189,3 +199,54 @@ def test_closest_calls_come_first():
 def test_published_claims_are_in_the_order_of_the_ledger():
     results = json.loads((ROOT / "reports/results.json").read_text("utf-8"))
     assert [c["id"] for c in results["claims"]] == [claim.id for claim in load_claims()]
+
+
+def write_part(folder, name, **changes):
+    part = {"facts": {}, "metrics": {}, "figures": [], "pages": [], "untestable": {},
+            "checkpoints": {}, "claims": {}}  # fmt: skip
+    (folder / f"{name}.json").write_text(json.dumps(part | changes))
+
+
+def test_metrics_are_written_and_read():
+    assert write_metric(Estimate(0.5, 0.4, 0.6, 1000), "share") == SHARE
+    assert read_metric(SHARE) == Estimate(0.5, 0.4, 0.6, 1000)
+    unknown = write_metric(Estimate(0.5, NAN, NAN, 1), "share")
+    assert (unknown["value"], unknown["low"], unknown["high"]) == (0.5, None, None)
+    assert read_metric(unknown).low != read_metric(unknown).low
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({}, "0.500 [0.400, 0.600; n = 1,000]"),
+        ({"unit": "difference of AUC"}, "+0.500 [+0.400, +0.600; n = 1,000]"),
+        ({"unit": "Spearman"}, "+0.500 [+0.400, +0.600; n = 1,000]"),
+        ({"value": None, "low": None, "high": None}, "-"),
+        ({"low": None, "high": None}, "0.500 [n = 1,000]"),
+        ({"unit": "count", "value": 6000}, "6,000"),
+        ({"unit": "count", "value": 22.713216}, "22.71"),
+    ],
+)
+def test_metrics_are_described(change, text):
+    assert describe_metric(SHARE | change) == text
+
+
+def test_parts_are_merged_in_order(tmp_path):
+    write_part(tmp_path, "01_a", metrics={"a.x": SHARE}, facts={"data": {"rows": 3}})
+    write_part(tmp_path, "02_b", metrics={"b.x": SHARE}, untestable={"C1": "No."}, figures=["f"])
+    merged = merge_parts(tmp_path, ["01_a", "02_b"])
+    assert list(merged["metrics"]) == ["a.x", "b.x"]
+    assert merged["untestable"] == {"C1": "No."}
+    assert merged["figures"] == {"01_a": [], "02_b": ["f"]}
+    assert merged["data"] == {"rows": 3}
+
+
+def test_parts_must_be_there_and_may_not_repeat_metrics(tmp_path):
+    write_part(tmp_path, "01_a", metrics={"a.x": SHARE})
+    write_part(tmp_path, "02_b", metrics={"a.x": SHARE})
+    with pytest.raises(
+        UserError, match=r"02_b records 'a\.x', which an earlier chapter already recorded"
+    ):
+        merge_parts(tmp_path, ["01_a", "02_b"])
+    with pytest.raises(UserError, match="03_c recorded nothing under its own name"):
+        merge_parts(tmp_path, ["01_a", "03_c"])

@@ -150,7 +150,7 @@ def test_comparisons_of_a_rule_are_listed():
     [{"over": {"a.b": 1}}, {"rule": YES, "if": NO}, {"separation": {"near": YES}}, {}],
 )
 def test_unknown_words_are_refused(rule):
-    with pytest.raises(UserError, match=r"none of|one word"):
+    with pytest.raises(UserError, match=r"not one of|exactly one key"):
         leaves_of(rule)
 
 

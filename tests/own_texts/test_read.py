@@ -3,9 +3,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sentence_transformers.sentence_transformer.modules import Pooling
 
+from sentigeo.encoder.encoder import load_encoder
+from sentigeo.encoder.extract import embed_texts
 from sentigeo.errors import UserError
-from sentigeo.own_texts.read import LONGEST, read_own_texts
+from sentigeo.own_texts.read import LONGEST, Reading, is_classifier, pick_pooling, read_own_texts
 
 TEXTS = ["one fine day", "two bad days", "three days", "four", "five", "six"]
 
@@ -124,3 +127,40 @@ def test_lists_in_a_parquet_file_are_no_texts(tmp_path):
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(UserError, match="is a folder; give a file of texts"):
         read_own_texts(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta", "mpnet"])
+def test_few_texts_have_the_vectors_of_many(kind, request):
+    encoder = load_encoder(str(request.getfixturevalue(f"tiny_{kind}")))
+    options = {"max_length": 40, "truncation": "first+last"}
+    texts = [*TEXTS, "so so", "a " * 90]
+    for pooling in ("cls", "mean"):
+        many = embed_texts(texts, encoder, pooling=pooling, **options)
+        few = Reading(encoder, pooling, 40).vectors_of_few(texts)
+        np.testing.assert_allclose(few, many, atol=1e-5)
+
+
+def test_pooling_is_the_one_a_model_was_trained_with(tiny_bert, bert_classifier):
+    encoder, classifier = load_encoder(str(tiny_bert)), load_encoder(str(bert_classifier))
+    assert pick_pooling(encoder, str(tiny_bert)) == "mean"
+    assert pick_pooling(encoder, "packaged") == "mean"  # which names it
+    assert pick_pooling(classifier, str(bert_classifier)) == "cls"
+    assert pick_pooling(classifier, str(bert_classifier), "max") == "max"
+    with pytest.raises(UserError, match="no pooling 'men': give cls, mean, max or auto"):
+        pick_pooling(encoder, str(tiny_bert), "men")
+    classifier.model.config.problem_type = "multi_label_classification"
+    assert not is_classifier(classifier)
+
+
+def test_a_sentence_encoder_names_its_pooling(tiny_bert, tmp_path):
+    encoder = load_encoder(str(tiny_bert))
+    (tmp_path / "config.json").write_bytes((tiny_bert / "config.json").read_bytes())
+    (tmp_path / "1_Pooling").mkdir()
+    config = tmp_path / "1_Pooling/config.json"
+    config.write_text('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}')
+    assert pick_pooling(encoder, str(tmp_path)) == "cls"  # as it was saved until 2025
+    Pooling(encoder.width, "max").save(str(config.parent))
+    assert pick_pooling(encoder, str(tmp_path)) == "max"
+    config.write_text("[1]")
+    with pytest.raises(UserError, match=r"1_Pooling/config\.json .* is not a JSON object"):
+        pick_pooling(encoder, str(tmp_path))

@@ -107,19 +107,26 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
     assert names(tmp_path) == ["thesis.docx"]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def refused(file, out, capsys, *arguments):
+    """What is said of texts that cannot be run."""
+    assert main(["texts", str(file), "--out", str(out), *arguments]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("Error: ")
+    assert message.count("\n") == 1
+    return message
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, file, capsys):
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"Cannot write to .*file: "):
-        fill(tmp_path / "file", NOTEBOOK)
-    with pytest.raises(UserError, match=r"Cannot write to .*out: "):
-        fill(tmp_path / "file" / "out", NOTEBOOK)
+    for out in (tmp_path / "file", tmp_path / "file" / "out"):
+        assert f"Cannot write to {out}: " in refused(file, out, capsys)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(tmp_path):
+def test_a_folder_without_permission(tmp_path, file, capsys):
     tmp_path.chmod(0o500)
-    with pytest.raises(UserError, match=r"Cannot write to .*: Permission denied"):
-        fill(tmp_path / "out", NOTEBOOK)
+    said = refused(file, tmp_path / "out", capsys)
+    assert f"Cannot write to {tmp_path / 'out'}: Permission denied" in said
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
@@ -224,38 +231,28 @@ def test_the_notebook_is_clean_and_hostile_text_is_inert(out):
 def test_bad_texts_are_one_sentence_and_leave_nothing(tmp_path, capsys, content, arguments, words):
     path, out = tmp_path / "response.json", tmp_path / "out"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert main(["texts", str(path), "--out", str(out), *arguments]) == 1
-    message = capsys.readouterr().err
-    assert message.startswith("Error: ")
-    assert words in message
-    assert message.count("\n") == 1
+    assert words in refused(path, out, capsys, *arguments)
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        ("folder", "cannot be loaded"),
-        ("/no/such/folder", "There is no model folder"),
-    ],
-)
-def test_bad_models_are_one_sentence_and_leave_nothing(
-    tmp_path, file, capsys, monkeypatch, model, words
-):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/config.json").write_text("{no json")
-    monkeypatch.chdir(tmp_path)
-    assert main(["texts", str(file), "--out", "out", "--model", model]) == 1
-    message = capsys.readouterr().err
-    assert words in message
-    assert message.count("\n") == 1
+def test_a_model_that_is_not_there_is_one_sentence(tmp_path, file, capsys):
+    said = refused(file, tmp_path / "out", capsys, "--model", "/no/such/folder")
+    assert "There is no model folder" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_notebook_says_of_its_texts_is_one_sentence(tmp_path, file, capsys, monkeypatch):
+    def fail(*_):
+        raise UserError("90_your_texts.ipynb: This model cannot be loaded.")
+
+    monkeypatch.setattr("sentigeo.own_texts.run.Process", lambda *_: None)
+    monkeypatch.setattr("sentigeo.own_texts.run.run_notebook", fail)
+    said = refused(file, tmp_path / "out", capsys)
+    assert said == "Error: This model cannot be loaded.\n"
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_file_and_a_folder_of_other_things(tmp_path, capsys, file):
-    assert main(["texts", str(tmp_path / "none.json")]) == 1
-    assert "There is no file" in capsys.readouterr().err
+    assert "There is no file" in refused(tmp_path / "none.json", tmp_path / "out", capsys)
     (tmp_path / "thesis.docx").touch()
-    assert main(["texts", str(file), "--out", str(tmp_path)]) == 1
-    assert "holds other files" in capsys.readouterr().err
+    assert "holds other files" in refused(file, tmp_path, capsys)

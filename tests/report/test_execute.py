@@ -1,4 +1,5 @@
 import json
+import re
 
 import nbformat
 import psutil
@@ -10,19 +11,24 @@ from sentigeo.errors import UserError
 from sentigeo.report.execute import execute, leave_out, main, tidy
 
 
-def run(tmp_path, *cells, **unmet):
-    source = write_notebook(tmp_path, "01_first", *cells)
-    execute(source, tmp_path / "copy.ipynb", {"profile": "laptop"}, unmet, tmp_path / "job.json")
-    return nbformat.read(tmp_path / "copy.ipynb", as_version=4)
+def write_job(tmp_path, *cells):
+    """Write a notebook, and the job of executing it."""
+    source, copy = write_notebook(tmp_path, "01_first", *cells), tmp_path / "copy.ipynb"
+    told = {"source": str(source), "copy": str(copy)}
+    told |= {"parameters": {"profile": "laptop"}, "unmet": {"english": "It is not."}}
+    (tmp_path / "job.json").write_text(json.dumps(told))
+    return tmp_path / "job.json"
 
 
 def test_a_copy_is_tidy_and_says_where_it_is(tmp_path):
-    copy = run(tmp_path, "profile")
+    execute(write_job(tmp_path, "profile", ("1 / 0", ["english"])))
+    copy = nbformat.read(tmp_path / "copy.ipynb", as_version=4)
     nbformat.validate(copy)
-    assert copy.cells[-1].outputs[0].data["text/plain"] == "'laptop'"
-    assert [cell.id for cell in copy.cells] == ["title", "cell-0", "injected-parameters", "cell-1"]
+    assert copy.cells[3].outputs[0].data["text/plain"] == "'laptop'"
+    ids = ["title", "cell-0", "injected-parameters", "cell-1", "left-out-3"]
+    assert [cell.id for cell in copy.cells] == ids
     assert "papermill" not in json.dumps(copy)
-    assert (tmp_path / "job.cell").read_text() == "4 4"
+    assert (tmp_path / "job.cell").read_text() == "5 5"
 
 
 @pytest.mark.parametrize(
@@ -30,25 +36,22 @@ def test_a_copy_is_tidy_and_says_where_it_is(tmp_path):
     [
         ("from sentigeo import errors\nraise errors.UserError('No.')", r"^01_first\.ipynb: No\.$"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "the kernel died"),
-        ("[][3]", r"IndexError(.|\n)*\n01_first\.ipynb, cell 4: IndexError: list index"),
         ("raise OSError(28, 'No space left on device')", r"^01_first\.ipynb: .*No space left"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_told(tmp_path, code, message):
     with pytest.raises(UserError, match=message):
-        run(tmp_path, code)
+        execute(write_job(tmp_path, code))
 
 
 def test_a_failed_job_leaves_word(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", _Endless())
-    source = write_notebook(tmp_path, "01_first", "1 / 0")
-    job = {"source": str(source), "copy": str(tmp_path / "copy.ipynb"), "parameters": {}}
-    (tmp_path / "job.json").write_text(json.dumps({**job, "unmet": {}}))
-    assert main(str(tmp_path / "job.json")) == 1
-    assert "ZeroDivisionError" in (tmp_path / "job.error").read_text()
+    assert main(str(write_job(tmp_path, "[][3]"))) == 1
+    traceback = r"IndexError(.|\n)*\n01_first\.ipynb, cell 4: IndexError: list index"
+    assert re.search(traceback, (tmp_path / "job.error").read_text())
     children = psutil.Process().children()
     running = [own for own in children if own.status() != psutil.STATUS_ZOMBIE]
-    assert not [own for own in running if "ipykernel" in own.cmdline()]
+    assert not [own for own in running if "ipykernel" in " ".join(own.cmdline())]
 
 
 class _Endless:

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 
@@ -14,6 +15,7 @@ from sentigeo.report.fingerprint import (
     explain,
     find_blas,
     find_commit,
+    find_last_commit,
     find_processor,
     hash_chapter,
 )
@@ -139,13 +141,30 @@ def test_a_run_on_the_newest_of_a_hub_has_no_key(chapters):
     assert keys(chapters, model="owner/model")["user"] is None
 
 
+def test_what_ones_own_pairs_hold_counts_for_those_that_read_them(chapters, package, tmp_path):
+    path = tmp_path / "pairs.csv"
+    (package / "apart.py").write_text("h = lambda p: p.contrast_pairs\n")
+    path.write_text("1")
+    before = keys(chapters, contrast_pairs=str(path))
+    path.write_text("2")
+    after = keys(chapters, contrast_pairs=str(path))
+    assert explain(before["other"], after["other"]) == [
+        "what the setting contrast_pairs names changed"
+    ]
+    assert before["user"] == after["user"]
+    assert keys(chapters, contrast_pairs="some/pairs")["other"] is None
+
+
 def test_what_every_chapter_rests_on_is_little():
     for source in list_chapters():
-        modules = chapter_code(source)["code"]
+        made_of = chapter_code(source)
+        modules, files = made_of["code"], made_of["files"]
         assert "sentigeo.report.notebook" in modules
         for name in ("runner", "publish", "site", "reproduce"):
             assert f"sentigeo.report.{name}" not in modules, source.stem
         assert ("sentigeo.report.headline" in modules) == (source.stem == "12_claims")
+        assert ("abstract.txt.jinja" in files) == (source.stem == "12_claims")
+        assert ("map.html.jinja" in files) == ("sentigeo.figures.interactive" in modules)
         assert len(hash_chapter(source)) == 64
 
 
@@ -171,6 +190,22 @@ def test_the_commit_says_whether_anything_but_the_report_was_changed(tmp_path):
     assert find_commit(tmp_path) == commit
     (tmp_path / "code.py").write_text("2")
     assert find_commit(tmp_path) == f"{commit}+changes"
+
+
+def test_the_last_commit_of_a_file_is_not_that_of_another(tmp_path):
+    fixed = tmp_path / "fixed.yaml"
+    fixed.write_text("level: 0.05")
+    assert find_last_commit(fixed) == ""
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    first = find_last_commit(fixed)
+    assert re.fullmatch(r"[0-9a-f]{7,} of \d{4}-\d\d-\d\d", first)
+    (tmp_path / "code.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "second")
+    assert find_last_commit(fixed) == first
+    assert find_last_commit(tmp_path / "code.py") not in ("", first)
 
 
 def test_the_machine_has_names():

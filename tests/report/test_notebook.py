@@ -70,7 +70,7 @@ def test_by_hand_a_chapter_says_what_to_type(monkeypatch, tmp_path):
     ask = "03_embeddings left no 'vectors' here: type 'make chapter N=03' first."
     with pytest.raises(UserError, match=f"^{ask}$"):
         chapter.fetch("vectors")
-    with pytest.raises(UserError, match=r"^01_reviews left no 'a\.b' here: type 'make chapter"):
+    with pytest.raises(UserError, match=r"^00_sources left no 'a\.b' here: type 'make chapter"):
         chapter.recall("a.b")
 
 

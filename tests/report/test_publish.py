@@ -1,12 +1,11 @@
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 import yaml
 from fake_notebooks import (
@@ -51,7 +50,7 @@ def reported(no_site, tmp_path_factory):
 
 
 @pytest.fixture
-def root(reported, tmp_path):
+def root(reported, tmp_path, in_process):
     """A copy of the reported repository, to be changed; its chapters are in the cache."""
     return Path(shutil.copytree(reported, tmp_path / "root", symlinks=True))
 
@@ -118,15 +117,15 @@ def test_a_claim_that_no_chapter_measures_stops_the_report(root):
     assert snapshot(root / "build/quick") == before
 
 
-@pytest.mark.parametrize("kind", ["changed key", "own file"])
+@pytest.mark.parametrize("kind", ["changed key", "another file"])
 def test_published_report_is_not_overwritten_by_other_runs(root, kind, tmp_path):
     published = root / "reports/01_first.ipynb", root / "figures/01_first_line.png"
     for path in published:
         path.parent.mkdir()
         path.write_text("published")
     (root / "notebooks/02_second.ipynb").unlink()
-    own = shutil.copy(PROFILES / "laptop.yaml", tmp_path)
-    profile = load_profile("laptop", seeds=9) if kind == "changed key" else load_profile(str(own))
+    file = shutil.copy(PROFILES / "laptop.yaml", tmp_path)
+    profile = load_profile("laptop", seeds=9) if kind == "changed key" else load_profile(str(file))
     before = snapshot(root)
     run_report(profile, root)
     new = snapshot(root).keys() - before.keys()
@@ -232,6 +231,7 @@ def test_cells_whose_condition_does_not_hold_are_left_out(root):
 
 
 def test_equal_runs_give_equal_files(root):
+    run_report(load_profile("quick"), root, fresh=True)
     before = snapshot(root / "build/quick")
     run_report(load_profile("quick"), root, fresh=True)
     after = snapshot(root / "build/quick")
@@ -243,7 +243,7 @@ def test_equal_runs_give_equal_files(root):
 
 def test_overrides_reach_the_notebooks_and_get_their_own_folder(root):
     (root / "notebooks/01_first.ipynb").unlink()
-    asked = "assert overrides == {'seeds': 9}; assert chapter.profile.seeds == 9"
+    asked = "assert (overrides, chapter.profile.seeds) == ({'seeds': 9}, 9)"
     write_notebook(root, "02_second", OPEN.format(name="02_second"), asked)
     before = snapshot(root / "build/quick")
     profile = load_profile("quick", seeds=9)
@@ -254,10 +254,10 @@ def test_overrides_reach_the_notebooks_and_get_their_own_folder(root):
 
 def test_failing_notebook(root):
     before = snapshot(root / "build/quick")
-    write_chapter(root, "02_second", "print('so far')", "rows = [][3]")
+    write_chapter(root, "02_second", "chapter.say('so far')", "rows = [][3]")
     with pytest.raises(UserError) as error:
         run_report(load_profile("quick"), root)
-    assert "02_second.ipynb, cell 7: IndexError: list index out of range" in str(error.value)
+    assert "02_second.ipynb: IndexError: list index out of range" in str(error.value)
     assert snapshot(root / "build/quick") == before
     failed = root / "build/failed/quick/02_second.ipynb"
     assert str(failed.relative_to(root)) in str(error.value)
@@ -267,7 +267,9 @@ def test_failing_notebook(root):
 def test_metric_recorded_twice(root):
     again = RECORD.format(name="01_first", last=True)
     write_notebook(root, "02_second", OPEN.format(name="02_second"), again)
-    with pytest.raises(UserError, match=r"records '01_first\.metric', which stands already"):
+    with pytest.raises(
+        UserError, match=r"records '01_first\.metric', which an earlier chapter already recorded"
+    ):
         run_report(load_profile("quick"), root)
 
 
@@ -281,7 +283,7 @@ def test_the_site_can_be_built_again(root):
 def test_killed_run_leaves_the_last_report_and_a_second_is_refused(root):
     before = snapshot(root / "build/quick")
     marker = root / "marker"
-    write_notebook(root, "02_second", f"open({str(marker)!r}, 'w'); import time; time.sleep(99)")
+    write_notebook(root, "02_second", f"open({str(marker)!r}, 'w')\nimport time\ntime.sleep(99)")
     code = (
         "import sys, pathlib; from sentigeo.profile import load_profile; "
         "from sentigeo.report.publish import run_report; "
@@ -291,8 +293,11 @@ def test_killed_run_leaves_the_last_report_and_a_second_is_refused(root):
     wait_for(marker.exists, "it did not begin")
     with pytest.raises(UserError, match="Another run of 'quick' is in progress"):
         run_report(load_profile("quick"), root)
-    os.kill(run.pid, signal.SIGKILL)
+    started = psutil.Process(run.pid).children(recursive=True)
+    run.kill()
     run.wait()
+    assert len(started) >= 2  # a process and its kernel
+    assert not psutil.wait_procs(started, timeout=60)[1]
     assert snapshot(root / "build/quick") == before
     write_chapter(root, "02_second")
     run_report(load_profile("quick"), root)

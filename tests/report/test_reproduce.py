@@ -6,7 +6,7 @@ import pytest
 from fake_notebooks import snapshot, write_chapter
 
 from sentigeo.errors import UserError
-from sentigeo.ledger.metrics import write_metric
+from sentigeo.ledger.claims import write_metric
 from sentigeo.paths import CACHE_VARIABLE
 from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import Conditions
@@ -108,12 +108,7 @@ def test_what_is_said():
     )
 
 
-def test_older_results_are_compared_in_todays_words():
-    old = changed(("settings", {"truncation": "head+tail"}), ("arrays", {"space": "data/cache"}))
-    new = changed(("settings", {"truncation": "first+last"}), ("code", {"01_a": "x"}))
-    assert compare_results(old, new) == []
-
-
+@pytest.mark.usefixtures("in_process")
 def test_a_report_is_run_again_away_from_the_last(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     quick, apart = load_profile("quick"), tmp_path / "build/reproduce/quick"

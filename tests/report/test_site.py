@@ -11,8 +11,6 @@ from sentigeo.errors import UserError
 from sentigeo.report.site import (
     build_site,
     fit_into,
-    format_number,
-    group_metrics,
     make_article,
     make_thumbnail,
     pick_cover,
@@ -75,7 +73,8 @@ def test_the_index_page_says_it_all(built, pages):
     for claim in results["claims"]:
         assert f'#{claim["id"]}">' in text
     assert "Do the 8 contrastive samples help?" in text
-    assert "fine-tuned with 8 samples" in text
+    for model in ("lexicon (VADER)", "fine-tuned with 8 samples", "positive control"):
+        assert f'<th scope="row">{model}</th>' in text
     for fact in (results["encoder"]["sha256"], results["data"]["sha256"], results["profile"]):
         assert fact in text
     assert f"together {sum(results['seconds'].values()):,.0f} on" in text
@@ -139,21 +138,8 @@ def test_search_finds_the_pages(built):
 
 
 def test_no_report_no_site(tmp_path):
-    with pytest.raises(UserError, match="run 'make report' with it first"):
+    with pytest.raises(UserError, match="run 'make report' first"):
         build_site(tmp_path, tmp_path, tmp_path / "build")
-
-
-def test_numbers():
-    assert format_number(0.87349) == "0.873"
-    assert format_number(1234) == "1,234"
-    assert format_number(None) == "-"
-    assert format_number(-0.0001) == "0.000"
-
-
-def test_metrics_are_grouped_by_their_first_part():
-    assert group_metrics({"a.x": 1, "b.x": 2, "a.y.z": 3}) == {
-        "a": {"a.x": 1, "a.y.z": 3}, "b": {"b.x": 2}
-    }  # fmt: skip
 
 
 def test_thumbnails_are_small_and_keep_their_shape(tmp_path):

@@ -32,14 +32,14 @@ def test_scores_by_hand():
     same = score_members(LABELS, np.array([1, 1, 0, 0]), 2)
     assert same["accuracy"] == same["nmi"] == same["ari"] == 1
     assert same["largest_share"] == same["smallest_share"] == 0.5
-    assert same["entropy"] == pytest.approx(np.log(2))
     assert same["effective"] == pytest.approx(1)
     one = score_members(LABELS, np.zeros(4, int), 4)
     assert (one["accuracy"], one["nmi"], one["largest_share"]) == (0.5, 0, 1)
     assert (one["smallest_share"], one["effective"]) == (0, 0.25)
     uneven = score_members(LABELS, np.array([0, 0, 0, 1]), 2)
     assert uneven["accuracy"] == 0.75
-    assert uneven["entropy"] == pytest.approx(-0.75 * np.log(0.75) - 0.25 * np.log(0.25))
+    entropy = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
+    assert uneven["effective"] == pytest.approx(np.exp(entropy) / 2)
 
 
 def test_a_course_has_a_row_an_epoch():
@@ -85,8 +85,9 @@ def test_stopping_when_hardly_any_text_changes():
 
 def test_clusters_in_the_end():
     points = np.array([[0.0], [9.0], [9.1], [0.1]], np.float32)
+    recipes = {"kl": SimpleNamespace(clustering=1.0), "mlm": SimpleNamespace(clustering=0.0)}
     result = SimpleNamespace(
-        draw=SimpleNamespace(texts=TEXTS, seed=3),
+        draw=SimpleNamespace(texts=TEXTS, seed=3, recipes=recipes),
         pretrained=SimpleNamespace(matrix=lambda layer, pooling: points),
         first=SimpleNamespace(members=np.array([0, 1, 1, 0])),
         runs=[

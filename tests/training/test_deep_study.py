@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from sentigeo.analysis.clusters import find_clusters
 from sentigeo.cache import Store
@@ -11,14 +10,8 @@ from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import embed_texts
 from sentigeo.errors import UserError
 from sentigeo.profile import load_profile
-from sentigeo.training.deep_study import (
-    CONDITIONS,
-    KEPT,
-    WARM_EPOCHS,
-    prepare_draw,
-    train_draw,
-    train_draws,
-)
+from sentigeo.training.deep_clustering import KEPT
+from sentigeo.training.deep_study import CONDITIONS, WARM_EPOCHS, prepare_draws, train_draws
 
 WORDS = {"cats": "purr paw whisker tail", "cars": "engine wheel road brake"}
 
@@ -38,13 +31,13 @@ def make_profile(folder, **changes):
     return load_profile("quick", model=str(folder), **small | changes)
 
 
-def train(texts, folder, store, *seeds, **changes):
-    """Train draws of texts in this process."""
+def train(texts, folder, store, count=1, **changes):
+    """Train so many draws of the same texts in this process."""
     encoder, profile = load_encoder(str(folder)), make_profile(folder, **changes)
-    draws = [prepare_draw(texts, seed, encoder, profile) for seed in seeds or (0,)]
+    draws = prepare_draws({"toy": [texts] * count}, encoder, profile)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        return train_draws(draws, encoder, profile, store)
+        return train_draws(draws, encoder, store)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +47,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(texts, tiny_bert, store):
-    return train(texts, tiny_bert, store, 0, 1)
+    return train(texts, tiny_bert, store, count=2)
 
 
 def test_every_condition(found):
@@ -64,7 +57,7 @@ def test_every_condition(found):
             epochs = 1 if run.condition == "mlm" else 3
             assert len(run.course.members) == epochs + 1
             assert run.vectors.shape == (24, 32)
-            masked = CONDITIONS[run.condition].masked
+            masked = result.draw.recipes[run.condition].masked > 0
             assert np.isfinite(run.course.masked[1:]).all() == masked
             assert run.course.members[0] == result.first.members.tolist()
 
@@ -85,28 +78,6 @@ def test_draws_are_read_from_the_store(found, texts, tiny_bert, store):
     courses = [[str(vars(run.course)) for run in result.runs] for result in (again, found[0])]
     assert courses[0] == courses[1]
     assert not list((store.root / "training").glob("*"))
-
-
-def test_processes_side_by_side_find_the_same(found, texts, tiny_bert, tmp_path):
-    encoder, profile = load_encoder(str(tiny_bert)), make_profile(tiny_bert)
-    draws = [prepare_draw(texts, seed, encoder, profile) for seed in (0, 1)]
-    for result, other in zip(found, train_draws(draws, encoder, profile, Store(tmp_path)),
-                             strict=True):  # fmt: skip
-        assert result.head_losses == other.head_losses
-        for run, same in zip(result.runs, other.runs, strict=True):
-            assert str(vars(run.course)) == str(vars(same.course))
-            assert np.array_equal(run.vectors, same.vectors)
-
-
-def test_a_draw_has_one_thread(found, tiny_bert, tmp_path):
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    train_draw(found[0].draw, str(tiny_bert), None, tmp_path)
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
-    for run in found[0].runs:
-        place = Store(tmp_path).place("deep", found[0].draw.key_of(run.condition))
-        assert np.array_equal(np.load(place / "vectors.npy"), run.vectors)
 
 
 def test_the_head_was_warmed_up(found):
@@ -165,10 +136,16 @@ def test_a_head_warmed_with_other_batches_is_another(found, texts, tiny_bert, st
 def test_too_many_tokens_and_no_mask(texts, tiny_bert):
     encoder = load_encoder(str(tiny_bert))
     with pytest.raises(UserError, match="deep_tokens is 600, but the encoder reads at most 64"):
-        prepare_draw(texts, 0, encoder, make_profile(tiny_bert, deep_tokens=600))
+        prepare_draws({"toy": [texts]}, encoder, make_profile(tiny_bert, deep_tokens=600))
     encoder.tokenizer.mask_token = None
     with pytest.raises(UserError, match="has no mask"):
-        prepare_draw(texts, 0, encoder, make_profile(tiny_bert))
+        prepare_draws({"toy": [texts]}, encoder, make_profile(tiny_bert))
+
+
+def test_without_texts_nothing_is_asked_of_the_encoder(tiny_bert):
+    encoder = load_encoder(str(tiny_bert))
+    encoder.tokenizer.mask_token = None
+    assert prepare_draws({}, encoder, make_profile(tiny_bert)) == []
 
 
 def test_an_encoder_without_a_masked_language_model(texts, tiny_bert):
@@ -177,7 +154,7 @@ def test_an_encoder_without_a_masked_language_model(texts, tiny_bert):
     encoder = load_encoder(str(tiny_bert))
     encoder.model.config = CLIPTextConfig()
     with pytest.raises(UserError, match="has no masked-language head"):
-        prepare_draw(texts, 0, encoder, make_profile(tiny_bert))
+        prepare_draws({"toy": [texts]}, encoder, make_profile(tiny_bert))
 
 
 def test_more_clusters_than_different_texts(texts, tiny_bert, tmp_path):

@@ -1,25 +1,23 @@
-import os
 import signal
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from helpers import run_script
-from safetensors.torch import load_file
+from toy_training import CLASSIFIER_RECIPE as RECIPE
+from toy_training import make_body, review_texts, train_toy_classifier, training_set
 from transformers import AutoModelForSequenceClassification, DistilBertConfig
 
 from sentigeo.cache import Store
-from sentigeo.encoder.bert_layers import attend, encoder_layers
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.errors import UserError
 from sentigeo.training.finetune import (
-    FastWholeClassifier,
-    Recipe,
+    ClassifierTask,
     TopClassifier,
-    TrainingSet,
     WholeClassifier,
     load_classifier,
     predict,
@@ -28,42 +26,21 @@ from sentigeo.training.finetune import (
 from sentigeo.training.loop import load_state
 
 CLASSES = ["bad", "fair", "good"]
-GOOD, BAD = ["lovely", "warm", "clever", "brilliant"], ["awful", "cold", "stupid", "boring"]
-RECIPE = Recipe(epochs=4, learning_rate=2e-2, batch_size=8, token_share=1.0, seed=0, averaging=0.5)
-
-
-def toy_texts(count=48):
-    rng = np.random.default_rng(0)
-    labels = np.arange(count) % 2
-    texts = [
-        " ".join(["film", *rng.choice(GOOD if label else BAD, rng.integers(2, 9))])
-        for label in labels
-    ]
-    return texts, labels.astype(np.int64)
 
 
 @pytest.fixture
 def toy(tiny_bert, tmp_path):
     """A corpus of two clear classes, as tokens and as a trunk below the last layer."""
     encoder = load_encoder(str(tiny_bert))
-    texts, labels = toy_texts()
+    texts, labels = review_texts()
     tokens = encode_texts(texts, encoder.tokenizer, 16)
     return tokens, extract(tokens, encoder, Store(tmp_path / "cache"), [], [1])[1][1], labels
-
-
-def make_body(tiny_bert, kind, layers=1, seed=0):
-    return kind(load_classifier(str(tiny_bert), None, ["bad", "good"], seed), layers)
-
-
-def training_set(source, labels, extra=()):
-    extra = np.array(extra, dtype=int)
-    return TrainingSet(source, labels, np.arange(32), extra, np.arange(32, 48))
 
 
 def test_training_learns_two_clear_classes(toy, tiny_bert, tmp_path):
     _, trunk, labels = toy
     body = make_body(tiny_bert, TopClassifier)
-    history, _ = train_classifier(body, training_set(trunk, labels), RECIPE, tmp_path / "s")
+    history = train_classifier(body, training_set(trunk, labels), RECIPE, tmp_path / "s")
     assert history.train_loss[-1] < history.train_loss[0]
     assert history.val_accuracy[-1] == 1.0
     predicted = predict(body, trunk, np.arange(32, 48)).argmax(1)
@@ -107,94 +84,88 @@ def test_doses_share_batches_and_order(toy):
     assert [b.tolist() for b in plain] != [b.tolist() for b in other_epoch]
 
 
-def weights_of(body):
-    return {name: weight.clone() for name, weight in body.state_dict().items()}
-
-
 class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [0, 1, RECIPE.epochs - 1])
-def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, after):
-    _, trunk, labels = toy
-    data = training_set(trunk, labels, extra=[40])
-    whole = make_body(tiny_bert, TopClassifier)
-    expected, logits = train_classifier(whole, data, RECIPE, tmp_path / "whole")
+def stop_after(body, state, epochs):
+    """Let a body fail once a state has so many epochs behind it."""
 
-    def stop(epoch):
-        if epoch == after:
+    def stop(*_):
+        if (found := load_state(state)) and found[1]["epochs"] == epochs:
             raise KilledError
 
-    with pytest.raises(KilledError):
-        train_classifier(make_body(tiny_bert, TopClassifier), data, RECIPE, tmp_path / "s", stop)
+    body.register_forward_pre_hook(stop)
+    return body
+
+
+@pytest.mark.parametrize("epochs", [1, RECIPE.epochs])
+def test_stopped_training_resumes_to_the_same_weights(toy, tiny_bert, tmp_path, epochs):
+    _, trunk, labels = toy
+    data = training_set(trunk, labels, extra=[40])
+    whole, state = make_body(tiny_bert, TopClassifier), tmp_path / "s"
+    expected = train_classifier(whole, data, RECIPE, tmp_path / "whole")
+    cut = stop_after(make_body(tiny_bert, TopClassifier), state, epochs)
+    with suppress(KilledError):  # after the last epoch there is nothing to stop
+        train_classifier(cut, data, RECIPE, state)
+    assert load_state(state)[1]["epochs"] == epochs
     resumed = make_body(tiny_bert, TopClassifier, seed=99)
-    history, found = train_classifier(resumed, data, RECIPE, tmp_path / "s")
-    assert history == expected
-    np.testing.assert_array_equal(found, logits)
-    for name, weight in weights_of(whole).items():
-        assert torch.equal(weight, weights_of(resumed)[name]), name
+    assert train_classifier(resumed, data, RECIPE, state) == expected
+    for name, weight in whole.state_dict().items():
+        assert torch.equal(weight, resumed.state_dict()[name]), name
 
 
 def test_a_damaged_state_is_not_taken_for_a_whole_one(toy, tiny_bert, tmp_path):
     _, trunk, labels = toy
     data, body = training_set(trunk, labels), make_body(tiny_bert, TopClassifier)
-    expected, logits = train_classifier(body, data, RECIPE, tmp_path / "a")
-    np.testing.assert_array_equal(logits, predict(body, trunk, data.validation))
+    expected = train_classifier(body, data, RECIPE, tmp_path / "a")
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes()[:100])
     body = make_body(tiny_bert, TopClassifier)
-    assert train_classifier(body, data, RECIPE, tmp_path / "b")[0] == expected
+    assert train_classifier(body, data, RECIPE, tmp_path / "b") == expected
 
 
-def train_toy(model, folder, still=False, kill=False):
-    """Train all layers with one thread; return the final weights, and leave them in a file."""
-    torch.set_num_threads(1)
-    texts, labels = toy_texts()
-    tokens = encode_texts(texts, load_encoder(str(model)).tokenizer, 16)
-    body = make_body(model, WholeClassifier, layers=2)
-    for module in body.modules():
-        if still and isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
+def test_validation_is_that_of_the_averaged_weights_which_stay(toy, tiny_bert, tmp_path):
+    _, trunk, labels = toy
+    data, body = training_set(trunk, labels), make_body(tiny_bert, TopClassifier)
+    history = train_classifier(body, data, RECIPE, tmp_path / "s")
+    logits = torch.from_numpy(predict(body, trunk, data.validation))
+    truth = torch.from_numpy(labels[data.validation])
+    assert history.val_loss[-1] == float(torch.nn.functional.cross_entropy(logits, truth))
 
-    def on_epoch(epoch):
-        if kill and epoch == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
 
-    train_classifier(body, training_set(tokens, labels), RECIPE, folder / "s", on_epoch)
-    logits = predict(body, tokens, np.arange(3))
-    weights = {f"model/{name}": weight for name, weight in body.model.state_dict().items()}
-    return weights | {"logits": torch.from_numpy(logits)}
+def test_moving_average_by_hand(toy, tiny_bert):
+    _, trunk, labels = toy
+    body = make_body(tiny_bert, TopClassifier, layers=0)
+    task = ClassifierTask(body, training_set(trunk, labels), RECIPE)
+    bias = body.classifier.bias
+    expected = bias[0].item()
+    for step, value in enumerate([4.0, 8.0, 2.0, 6.0, 1.0, 9.0, 3.0, 5.0, 7.0, 0.5], start=1):
+        bias.data.fill_(value)
+        task.after_step()
+        decay = min(RECIPE.averaging, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * value
+    task.swap()
+    assert bias[0].item() == pytest.approx(expected)
+    task.swap()
+    assert bias[0].item() == 0.5
 
 
 def test_sigkill_in_the_middle_then_the_same_weights(tiny_bert, tmp_path):
-    whole = train_toy(tiny_bert, tmp_path / "whole")
-    call = f"train_toy({str(tiny_bert)!r}, Path({str(tmp_path)!r}), kill=True)"
-    assert run_script("test_finetune", "train_toy", call).returncode == -signal.SIGKILL
+    whole = train_toy_classifier(tiny_bert, tmp_path / "whole")
+    call = f"train_toy_classifier({str(tiny_bert)!r}, Path({str(tmp_path)!r}), kill=True)"
+    assert run_script("toy_training", "train_toy_classifier", call).returncode == -signal.SIGKILL
     assert load_state(tmp_path / "s")[1]["epochs"] == 2
-    cut = train_toy(tiny_bert, tmp_path)
+    cut = train_toy_classifier(tiny_bert, tmp_path)
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
-
-
-def test_two_processes_train_one_model(tiny_bert, tmp_path):
-    alone = train_toy(tiny_bert, tmp_path / "one", still=True)
-    call = (
-        f"save_file(train_toy({str(tiny_bert)!r}, Path({str(tmp_path)!r}), still=True), "
-        f"Path({str(tmp_path)!r}) / os.environ['RANK'])"
-    )
-    run = run_script("test_finetune", "train_toy", call, processes=2)
-    assert run.returncode == 0, run.stderr[-3000:]
-    first, second = (load_file(tmp_path / rank) for rank in "01")
-    for name, weight in alone.items():
-        assert torch.equal(first[name], second[name]), name
-        assert torch.allclose(first[name], weight, atol=1e-3), name
 
 
 @pytest.mark.parametrize(
     ("progress", "rate"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.55, 0.5), (1.0, 0.0)]
 )
-def test_rate_rises_and_falls(progress, rate):
-    recipe = replace(RECIPE, learning_rate=1.0, warmup=0.1)
-    assert recipe.rate(progress) == pytest.approx(rate)
+def test_rate_rises_and_falls(toy, tiny_bert, progress, rate):
+    recipe = replace(RECIPE, epochs=1, learning_rate=1.0, warmup=0.1)
+    task = ClassifierTask(make_body(tiny_bert, TopClassifier), training_set(*toy[1:]), recipe)
+    assert task.rate(0, round(20 * progress), 20) == pytest.approx(rate)
 
 
 def test_loss_that_is_no_number(toy, tiny_bert, tmp_path):
@@ -249,38 +220,19 @@ def test_top_on_a_trunk_equals_the_whole_model(model, batch, layers):
     assert torch.allclose(found, plain_logits(model, *batch), atol=1e-5)
 
 
-def test_half_a_layer_on_a_trunk_equals_the_whole_model(model, batch):
-    states = hidden_states(model, *batch)
-    with torch.no_grad():
-        middle = attend(encoder_layers(model)[0], states[0], batch[1])
-        found = TopClassifier(model, 1.5).eval()(middle, batch[1])
-    assert torch.allclose(found, plain_logits(model, *batch), atol=1e-5)
-
-
-def test_half_a_layer_trains_its_feed_forward_half_only(model, batch):
-    hidden = torch.randn(4, 12, 32)
-    body = TopClassifier(model, 1.5)
-    body(hidden, batch[1]).sum().backward()
-    below = encoder_layers(model)[0]
-    assert below.intermediate.dense.weight.grad is not None
-    assert below.attention.output.dense.weight.grad is None
-    inside = {id(weight) for weight in body.parameters()}
-    assert not inside & {id(weight) for weight in below.attention.parameters()}
-
-
 def test_roberta_has_a_trunk_too(roberta, batch):
     states = hidden_states(roberta, *batch)
     with torch.no_grad():
         top = TopClassifier(roberta, 1).eval()(states[1], batch[1])
-        whole = FastWholeClassifier(roberta, 2).eval()(*batch)
+        whole = TopClassifier(roberta, 2).eval()(*batch)
     for found in (top, whole):
         assert torch.allclose(found, plain_logits(roberta, *batch), atol=1e-5)
 
 
-def test_fast_whole_equals_the_whole_model_also_in_its_gradients(model, batch):
+def test_the_top_with_all_layers_equals_the_whole_model_also_in_its_gradients(model, batch):
     losses = {}
     for name, body in {
-        "fast": FastWholeClassifier(model, 2),
+        "fast": TopClassifier(model, 2),
         "plain": WholeClassifier(model, 2),
     }.items():
         model.zero_grad()
@@ -308,7 +260,7 @@ def test_frozen_layers_stay_frozen_and_without_dropout(model, batch):
     assert model.bert.pooler.dense.weight.grad is not None
 
 
-def test_other_architectures_run_whole_but_have_no_trunk(batch):
+def test_other_architectures_run_whole(batch):
     config = DistilBertConfig(
         vocab_size=2000, dim=32, n_layers=2, n_heads=4, hidden_dim=64, num_labels=3
     )
@@ -316,5 +268,3 @@ def test_other_architectures_run_whole_but_have_no_trunk(batch):
     WholeClassifier(distil, 1)(*batch).sum().backward()
     assert distil.distilbert.transformer.layer[0].attention.q_lin.weight.grad is None
     assert distil.distilbert.transformer.layer[1].attention.q_lin.weight.grad is not None
-    with pytest.raises(UserError, match="distilbert model has no cached trunk"):
-        TopClassifier(distil, 1)

@@ -6,15 +6,7 @@ import torch
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
-from sentigeo.training.loop import (
-    MovingAverage,
-    Task,
-    fit,
-    load_state,
-    obtain,
-    run_epoch,
-    save_state,
-)
+from sentigeo.training.loop import Task, fit, load_state, obtain, run_epoch, save_state, train_all
 
 
 class Walk(Task):
@@ -23,12 +15,13 @@ class Walk(Task):
     def __init__(self, epochs=3, slope=1000.0, clip=0.5):
         body = torch.nn.Linear(1, 1, bias=False)
         torch.nn.init.ones_(body.weight)
-        recipe = SimpleNamespace(learning_rate=0.1, weight_decay=0.01, clip=clip)
-        super().__init__(body, recipe)
-        self.epochs, self.slope = epochs, slope
+        recipe = {"epochs": epochs, "learning_rate": 0.1, "weight_decay": 0.01, "clip": clip}
+        super().__init__(body, SimpleNamespace(**recipe))
+        self.slope, self.notes["begun"] = slope, []
 
     def begin(self, epoch):
-        return None if epoch == self.epochs else [np.array([epoch]), np.array([epoch + 1])]
+        self.notes["begun"].append(epoch)
+        return [np.array([epoch]), np.array([epoch + 1])]
 
     def rate(self, epoch, step, steps):
         return 1.0 / (1 + epoch)
@@ -59,10 +52,9 @@ def test_a_process_with_nothing_to_do_takes_a_row_that_does_not_count():
 def test_steps_follow_the_rate_and_clip():
     task = Walk()
     optimizer = torch.optim.SGD(task.body.parameters(), lr=99.0)
-    assert run_epoch(task, task.body, optimizer, 1)
+    run_epoch(task, task.body, optimizer, 1)
     # At most 0.5 in length, at a rate of 1/2, from 1; the second step from 0.75.
     assert task.body.weight.item() == pytest.approx(1 - 0.25 - 0.25)
-    assert not run_epoch(task, task.body, optimizer, 3)
 
 
 def test_a_loss_that_is_no_number_ends_training():
@@ -103,22 +95,22 @@ def test_weights_and_optimizer_go_on_where_they_were(tmp_path):
     whole = Walk(epochs=4, slope=1.0)
     fit(whole)
     fit(Walk(epochs=2, slope=1.0), tmp_path / "s")
-    resumed, epochs = Walk(epochs=4, slope=1.0), []
-    fit(resumed, tmp_path / "s", epochs.append)
-    assert epochs == [2, 3]
+    resumed, before = Walk(epochs=4, slope=1.0), load_state(tmp_path / "s")[1]
+    fit(resumed, tmp_path / "s")
+    assert before == {"epochs": 2, "notes": {"begun": [0, 1]}}
+    assert resumed.notes["begun"] == [0, 1, 2, 3]
     assert resumed.body.weight.item() == whole.body.weight.item()
 
 
-def test_moving_average_by_hand():
-    weight = torch.nn.Parameter(torch.tensor([0.0]))
-    average = MovingAverage({"w": weight}, decay=0.5)
-    expected = 0.0
-    for step, value in enumerate([4.0, 8.0, 2.0, 6.0, 1.0, 9.0, 3.0, 5.0, 7.0, 0.5], start=1):
-        weight.data.fill_(value)
-        average.update()
-        decay = min(0.5, (1 + step) / (10 + step))
-        expected = decay * expected + (1 - decay) * value
-    average.swap()
-    assert weight.item() == pytest.approx(expected)
-    average.swap()
-    assert weight.item() == 0.5
+def note_threads(path):
+    path.write_text(str(torch.get_num_threads()))
+
+
+def test_jobs_have_one_thread_each(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # in this process
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    train_all(note_threads, [(tmp_path / "a",), (tmp_path / "b",)], "noting")
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["1", "1"]

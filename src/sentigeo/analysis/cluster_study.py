@@ -14,13 +14,12 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sentigeo.analysis.clusters import NOISE, Clusters, align_clusters, find_clusters, sort_rows
-from sentigeo.analysis.maps import direction_between
+from sentigeo.analysis.maps import place_between
 from sentigeo.progress import track
-from sentigeo.stats import Estimate, bootstrap, bootstrap_index, no_estimate, share
+from sentigeo.stats import Estimate, bootstrap, bootstrap_index, exactly, share
 
 COMPONENTS = 50  # principal components that the other algorithms see
 STUDY_STARTS = 2  # initialisations of K-Means in a study of k, for texts and for clouds alike
-GRID = 101  # places along the line through two centroids at which the density is taken
 SPLITS = 10  # ways to cut the texts in two halves
 CLOUDS = 5  # clouds without groups that the texts are compared with
 SPLIT_STARTS = 3  # initialisations of K-Means in each half
@@ -46,11 +45,7 @@ def confusion_table(
 def estimate_agreement(
     labels: np.ndarray, groups: np.ndarray, answers: np.ndarray, resamples: int
 ) -> dict[str, Estimate]:
-    """Estimate how well (n,) groups agree with (n,) classes, whatever the groups are called.
-
-    `answers` are the (n,) classes that the texts' groups stand for; only `accuracy` looks at them.
-    The others are the adjusted Rand index, adjusted mutual information and the V-measure.
-    """
+    """Estimate how far (n,) groups, and classes they stand for (`answers`), agree with labels."""
 
     def of_rows(index: Callable[..., float], rows: np.ndarray) -> float:
         return float(index(labels[rows], groups[rows]))
@@ -87,31 +82,24 @@ def compare_answers(
     return pd.DataFrame(rows)
 
 
-def study_k(
-    vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int], references: int = CLOUDS
-) -> pd.DataFrame:
-    """Try several numbers of clusters of (n, d) vectors with (n,) labels.
-
-    `gap` compares inertias with those of evenly spread clouds; `ari` is the agreement with labels.
-    """
-    clouds = [_uniform_cloud(vectors, seed) for seed in range(references)]
+def study_k(vectors: np.ndarray, labels: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
+    """Try several numbers of clusters; `gap` compares inertia with that of evenly spread clouds."""
+    clouds = [_uniform_cloud(vectors, seed) for seed in range(CLOUDS)]
     rows = []
     for k in numbers:
         found, *evenly = (find_clusters(v, k, starts=STUDY_STARTS) for v in (vectors, *clouds))
         inertias = np.log([clusters.inertia for clusters in evenly])
         silhouette = metrics.silhouette_score(vectors, found.members) if k > 1 else np.nan
         gap = np.mean(inertias) - np.log(found.inertia)
-        error = np.std(inertias) * np.sqrt(1 + 1 / references)
+        error = np.std(inertias) * np.sqrt(1 + 1 / CLOUDS)
         ari = metrics.adjusted_rand_score(labels, found.members)
         rows.append((k, found.inertia, silhouette, gap, error, ari))
     return pd.DataFrame(rows, columns=["k", "inertia", "silhouette", "gap", "gap_error", "ari"])
 
 
 def choose_k(study: pd.DataFrame) -> int | None:
-    """Return the smallest k whose gap the next one does not surpass by more than its error.
-
-    This is the rule of Tibshirani, Walther and Hastie (2001). None: the gap grows to the end.
-    """
+    """Return the smallest k whose gap the next one does not surpass by more than its error."""
+    # Tibshirani, Walther and Hastie (2001); there is none if the gap grows to the end.
     gaps, errors = study["gap"].to_numpy(), study["gap_error"].to_numpy()
     enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
     return int(study["k"].iloc[enough[0]]) if len(enough) else None
@@ -129,14 +117,11 @@ def describe_study(study: pd.DataFrame) -> str:
 
 
 def find_other_clusters(vectors: np.ndarray, k: int) -> dict[str, np.ndarray]:
-    """Return the (n,) clusters that other algorithms find in the first principal components.
-
-    HDBSCAN finds its own number, of at least a fiftieth of the vectors; its noise is cluster -1.
-    """
+    """Return the (n,) clusters that other algorithms find; HDBSCAN chooses k, its noise is -1."""
     order = sort_rows(vectors, k)
-    components = min(COMPONENTS, *vectors.shape)
+    pca = PCA(min(COMPONENTS, *vectors.shape), svd_solver="full")
     with threadpool_limits(1):
-        reduced = PCA(components, svd_solver="full").fit_transform(vectors[order])
+        reduced = pca.fit_transform(vectors[order])
         mixture = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=0)
         found = {
             "Ward": AgglomerativeClustering(k).fit_predict(reduced),
@@ -159,29 +144,21 @@ def compare_algorithms(vectors: np.ndarray, labels: np.ndarray, k: int) -> pd.Da
 
 
 def estimate_dip(clusters: Clusters, vectors: np.ndarray, resamples: int) -> Estimate:
-    """Estimate how far density drops between clusters, at the pair where it drops least.
-
-    K-Means cuts anything into parts; a group is more than a part if fewer texts lie between it and
-    its neighbour than in either. The vectors should not be those that the clusters were found in.
-    """
+    """Estimate how far density drops between clusters, at the pair where it drops least."""
+    # K-Means cuts anything; between groups fewer texts lie. Vectors that were clustered flatter it.
     members, along = clusters.assign(vectors), []
     for pair in combinations(range(len(clusters.centroids)), 2):
-        line = direction_between(*clusters.centroids[list(pair)])
-        positions = line.place(vectors[np.isin(members, pair)])
+        positions = place_between(vectors[np.isin(members, pair)], *clusters.centroids[list(pair)])
         if min((positions < 0).sum(), (positions > 0).sum()) < 2:
-            return no_estimate(len(positions))
+            return exactly(np.nan, len(positions))
         along.append(positions)
     shallowest = min(along, key=dip_depth)
     return bootstrap(lambda rows: dip_depth(shallowest[rows]), len(shallowest), resamples)
 
 
 def dip_depth(positions: np.ndarray) -> float:
-    """Return how much lower the density is between two modes than at the lower of them.
-
-    Positions are (n,) along the line through two centroids, which lie at -1 and +1. It is 0 where
-    there is one mode only, 1 where nothing lies between two.
-    """
-    grid = np.linspace(-2, 2, GRID)
+    """Return how far density drops between centroids at -1 and 1: 0 for one mode, 1 for a gap."""
+    grid = np.linspace(-2, 2, 101)
     density = gaussian_kde(positions)(grid)
     between = np.flatnonzero(np.abs(grid) <= 1)
     dip = between[density[between].argmin()]
@@ -192,10 +169,9 @@ def dip_depth(positions: np.ndarray) -> float:
 def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame:
     """Try several numbers of clusters, from 2, of (n, d) vectors of which no two are alike.
 
-    Clusters are found in either half of the texts; `stability` is how far the two agree about all
-    texts, as adjusted Rand index, its `spread` the deviation over splits. A long cloud without
-    groups is cut at the same place again, too; so `cloud` is the stability in normal noise of the
-    same covariance, and `lead` the difference.
+    `stability` is how far clusters found in either half of the texts agree on all (ARI), `spread`
+    its deviation over splits. A long cloud without groups is cut at the same place again, too: so
+    `cloud` is the stability in normal noise of the same covariance, and `lead` the difference.
     """
     clouds = [_normal_cloud(vectors, seed) for seed in range(CLOUDS)]
     rows = []
@@ -206,8 +182,7 @@ def study_stability(vectors: np.ndarray, numbers: Sequence[int]) -> pd.DataFrame
         silhouette = metrics.silhouette_score(vectors, members)
         mean, cloud = np.mean(found), np.mean(noise)
         rows.append((k, mean, np.std(found, ddof=1), cloud, mean - cloud, silhouette))
-    columns = ["k", "stability", "spread", "cloud", "lead", "silhouette"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["k", "stability", "spread", "cloud", "lead", "silhouette"])
 
 
 def pick_stable(study: pd.DataFrame) -> int:
@@ -216,12 +191,10 @@ def pick_stable(study: pd.DataFrame) -> int:
     return int(study["k"].iloc[leads.argmax()] if leads.max() >= PARTLY else study["k"].min())
 
 
-def possible_numbers(different: int, asked: int | None, most: int = 10) -> list[int]:
-    """Return values of k to try on so many different vectors: from 2, and the one asked for.
-
-    Either half must have two vectors for each cluster, but for the one asked for one will do.
-    """
-    numbers = set(range(2, max(2, min(most, different // 4)) + 1))
+def possible_numbers(different: int, asked: int | None) -> list[int]:
+    """Return values of k to try on so many different vectors: from 2, and the one asked for."""
+    # Either half has two vectors for each cluster; for the number asked for, one will do.
+    numbers = set(range(2, max(2, min(10, different // 4)) + 1))
     return sorted(numbers | ({asked} if asked and asked <= different // 2 else set()))
 
 
@@ -240,7 +213,6 @@ def _uniform_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _normal_cloud(vectors: np.ndarray, seed: int) -> np.ndarray:
-    """Return as many normal vectors as there are, with their mean and covariance."""
     centre, size = vectors.mean(axis=0), len(vectors)
     mixed = np.random.default_rng(seed).normal(size=(size, size)) @ (vectors - centre)
     return np.asarray(centre + mixed / np.sqrt(size), np.float32)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from sentigeo.cache import Store, package_versions
 from sentigeo.code_hash import hash_code
-from sentigeo.encoder.corpus_vectors import CorpusVectors
+from sentigeo.encoder.corpus import CorpusVectors
 from sentigeo.errors import UserError
 from sentigeo.files import hash_array
 
@@ -74,8 +74,7 @@ def load_clusters(store: Store, vectors: np.ndarray, k: int) -> Clusters:
     code, versions = hash_code(__name__), package_versions("scikit-learn", "numpy")
     key = {"vectors": hash_array(vectors), "k": k, "code": code, "versions": versions}
     kept = store.arrays("clusters", key, lambda: vars(find_clusters(vectors, k)))
-    centroids, members = np.array(kept["centroids"]), np.array(kept["members"])
-    return Clusters(centroids, members, float(kept["inertia"]))
+    return Clusters(np.array(kept["centroids"]), np.array(kept["members"]), float(kept["inertia"]))
 
 
 def name_clusters(
@@ -130,10 +129,7 @@ def pick_border(distances: np.ndarray, count: int) -> np.ndarray:
 
 
 def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:
-    """Return the class of each cluster, no class twice, so that most of n rows agree.
-
-    It is -1 for a cluster that no class is left for. Rows in cluster -1 are noise, in no cluster.
-    """
+    """Return the class or `NO_CLASS` of each cluster but `NOISE`, so that most of n rows agree."""
     classes, groups = np.asarray(labels), np.asarray(clusters)
     if classes.shape != groups.shape or classes.ndim != 1 or not len(classes):
         shapes = f"{classes.shape} and {groups.shape}"
@@ -167,8 +163,6 @@ def sort_rows(vectors: np.ndarray, k: int) -> np.ndarray:
     different, places = np.unique(vectors, axis=0, return_inverse=True)
     most = len(different)
     if not 1 <= k <= most:
-        raise UserError(
-            f"k = {k} clusters are not possible: there are {most} different vectors, so choose k "
-            f"from 1 to {most}."
-        )
+        few = f"there are {most} different vectors, so choose k from 1 to {most}"
+        raise UserError(f"k = {k} clusters are not possible: {few}.")
     return np.argsort(places.ravel(), kind="stable")

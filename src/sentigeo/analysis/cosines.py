@@ -1,10 +1,11 @@
-"""Cosines of all pairs of texts, counted block by block: never an n x n matrix."""
+"""Cosines of all pairs of texts: how they spread, what treatments and thresholds do, lengths."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
 from sentigeo.errors import UserError
 from sentigeo.stats import Estimate, half_sample_all, half_samples
@@ -13,6 +14,9 @@ BINS = 20_000  # of cosines
 BLOCK = 1024  # texts whose cosines are in memory at a time, with as many others
 SAMPLE = 500  # texts that tell which cosines there are
 ROUNDING = 1e-8  # cosines that differ by less are equal
+TOP = 3  # principal components that are removed
+FLAT = 1e-9  # share of the largest variance below which a direction is left out
+PARTNERS = 5  # texts that each text is paired with
 Span = tuple[float, float]
 
 
@@ -30,16 +34,11 @@ class PairCounts:
         """(classes + 1,) pairs of each kind, the last between classes."""
         return np.append(self.within.sum(axis=1), self.between.sum())
 
-    def means(self) -> np.ndarray:
-        """Return the (classes + 1,) mean cosines; not a number where there is no pair."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.sums[:, 0] / self.sizes)
-
-    def deviations(self) -> np.ndarray:
-        """Return the (classes + 1,) standard deviations of the cosines."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            squares = self.sums[:, 1] / self.sizes
-        return np.asarray(np.sqrt(np.maximum(squares - self.means() ** 2, 0)))
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the (classes + 1,) means and standard deviations, not numbers without a pair."""
+        with np.errstate(invalid="ignore"):
+            means, squares = self.sums.T / self.sizes
+        return means, np.sqrt(np.maximum(squares - means**2, 0))
 
     def auc(self) -> float:
         """Return how often a pair within a class has a larger cosine than one between classes."""
@@ -61,15 +60,10 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 def count_pairs(
     vectors: np.ndarray, labels: np.ndarray, classes: int, span: Span | None = None
 ) -> PairCounts:
-    """Count the cosines of all pairs of n texts with (n, d) vectors and (n,) labels.
-
-    Vectors that nearly all point one way have cosines within a thousandth of each other, so bins
-    span only the cosines that there are, by default those of a sample of the texts.
-    """
+    """Count the cosines of all pairs of n texts in bins that span, by default, a sample's."""
     units = unit_rows(vectors)
     span = span or find_span(units)
-    within = np.zeros((classes, BINS), np.int64)
-    between = np.zeros(BINS, np.int64)
+    within, between = np.zeros((classes, BINS), np.int64), np.zeros(BINS, np.int64)
     sums = np.zeros((classes + 1, 2))
     groups = [units[labels == number] for number in range(classes)]
     for first in range(classes):
@@ -83,6 +77,7 @@ def count_pairs(
 
 def find_span(units: np.ndarray) -> Span:
     """Return a range that holds nearly all cosines of unit vectors, judged by a sample of them."""
+    # Vectors that nearly all point one way have cosines within a thousandth of each other.
     chosen = units[np.random.default_rng(0).permutation(len(units))[:SAMPLE]]
     cosines = (chosen @ chosen.T)[np.triu_indices(len(chosen), k=1)]
     if not len(cosines):
@@ -108,37 +103,31 @@ def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.nd
 
 def estimate_auc(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Estimate:
     """Estimate the AUC of the cosine for pairs of one class, with an interval over texts."""
-    return half_samples(_auc_of_rows(vectors, labels, classes), len(labels))
+    return half_samples(_auc_of(vectors, labels, classes), len(labels))
 
 
 def estimate_auc_change(
     after: np.ndarray, before: np.ndarray, labels: np.ndarray, classes: int
 ) -> Estimate:
     """Estimate by how much the AUC of other vectors of the same texts is larger."""
-    new, old = (_auc_of_rows(vectors, labels, classes) for vectors in (after, before))
+    new, old = (_auc_of(vectors, labels, classes) for vectors in (after, before))
     return half_samples(lambda rows: new(rows) - old(rows), len(labels), lowest=-1.0)
 
 
-def _auc_of_rows(
-    vectors: np.ndarray, labels: np.ndarray, classes: int
-) -> Callable[[np.ndarray], float]:
+def _auc_of(vectors: np.ndarray, labels: np.ndarray, classes: int) -> Callable[[np.ndarray], float]:
     span = find_span(unit_rows(vectors))  # the bins are those of all texts
     return lambda rows: count_pairs(vectors[rows], labels[rows], classes, span).auc()
 
 
 def describe_pairs(vectors: np.ndarray, labels: np.ndarray, kinds: Sequence[str]) -> pd.DataFrame:
-    """Estimate `mean` and `standard deviation` of cosines within each class and between classes.
-
-    `kinds` are the values of the column `pairs`: classes' names, last that of pairs between them.
-    """
+    """Estimate mean and deviation of cosines by kind: within each class, and last between them."""
     units = unit_rows(vectors)
     span, columns = find_span(units), ("mean", "standard deviation")
 
     def measure(rows: np.ndarray) -> dict[str, float]:
         counts = count_pairs(units[rows], labels[rows], len(kinds) - 1, span)
-        values = np.concatenate([counts.means(), counts.deviations()])
         names = [f"{column} {kind}" for column in columns for kind in kinds]
-        return dict(zip(names, values, strict=True))
+        return dict(zip(names, np.concatenate(counts.moments()), strict=True))
 
     found = half_sample_all(measure, len(labels), lowest={f"mean {kind}": -1.0 for kind in kinds})
     estimates = {column: [found[f"{column} {kind}"] for kind in kinds] for column in columns}
@@ -182,3 +171,95 @@ def estimate_mean_gap(vectors: np.ndarray, labels: np.ndarray, pair: tuple[int, 
         return one - other
 
     return half_samples(gap, len(labels), lowest=-1.0)
+
+
+def learn_transforms(train: np.ndarray) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Return treatments of (n, d) vectors by name, learned from (m, d) training vectors alone."""
+    if len(train) < 2 or not np.isfinite(train).all():
+        raise UserError("At least two vectors of numbers are needed to learn a transformation.")
+    mean, deviation = train.mean(axis=0), train.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1)
+    variances, axes = np.linalg.eigh(np.cov(train.astype(np.float64), rowvar=False))
+    variances, axes = variances[::-1], axes[:, ::-1]
+    kept = variances > FLAT * max(variances[0], np.finfo(float).tiny)
+    top = axes[:, :TOP]
+    whiten = axes[:, kept] / np.sqrt(variances[kept])
+    return {
+        "raw": lambda vectors: vectors,
+        "normalised": unit_rows,
+        "centred": lambda vectors: vectors - mean,
+        "standardised": lambda vectors: (vectors - mean) / deviation,
+        f"top {TOP} removed": lambda vectors: (vectors - mean) - (vectors - mean) @ top @ top.T,
+        "whitened": lambda vectors: (vectors - mean) @ whiten,
+    }
+
+
+def threshold_curve(counts: PairCounts) -> pd.DataFrame:
+    """Rate each threshold, a bin, that takes pairs beyond it for pairs of one class."""
+    same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
+    every = same + counts.between[::-1].cumsum()[::-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision, recall = same / every, same / same[0]
+        f1 = 2 * precision * recall / (precision + recall)
+    edges = np.linspace(*counts.span, BINS, endpoint=False)
+    return pd.DataFrame({"threshold": edges, "precision": precision, "recall": recall, "f1": f1})
+
+
+def best_threshold(counts: PairCounts) -> float:
+    """Return the threshold with the largest F1."""
+    curve = threshold_curve(counts)
+    return float(curve["threshold"].iloc[int(curve["f1"].fillna(0).to_numpy().argmax())])
+
+
+def top_cosines(counts: PairCounts, share: float) -> float:
+    """Return the threshold that such a share of all pairs pass."""
+    every = counts.within.sum(axis=0) + counts.between
+    above = every[::-1].cumsum() / every.sum()
+    place = BINS - 1 - int(np.searchsorted(above, share))
+    return float(np.linspace(*counts.span, BINS, endpoint=False)[place])
+
+
+def judge_threshold(
+    vectors: np.ndarray, labels: np.ndarray, classes: int, threshold: float
+) -> dict[str, Estimate]:
+    """Estimate a threshold's worth on other texts; `gain` is precision beyond that of all pairs."""
+    units = unit_rows(vectors)
+    span = find_span(units)
+    place = int(bin_cosines(np.array([threshold]), span)[0])
+
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        counts = count_pairs(units[rows], labels[rows], classes, span)
+        passing = np.array([counts.within[:, place:].sum(), counts.between[place:].sum()])
+        same, every = counts.within.sum(), counts.sizes.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            precision, recall = passing[0] / passing.sum(), passing[0] / same
+            f1, gain = 2 * passing[0] / (passing.sum() + same), precision - same / every
+        return {"precision": precision, "recall": recall, "f1": f1, "gain": gain}
+
+    return half_sample_all(measure, len(labels), lowest={"gain": -1.0})
+
+
+def length_effect(vectors: np.ndarray, lengths: np.ndarray) -> Estimate:
+    """Estimate the rank correlation of a pair's cosine with the length of its shorter text."""
+    units = unit_rows(vectors)
+    mixed = np.random.default_rng(0).permutation(len(units))  # neighbours in a file may be alike
+
+    def correlation(rows: np.ndarray) -> float:
+        texts = mixed[np.sort(rows)]
+        shifts = range(1, min(PARTNERS + 1, len(texts)))
+        if not shifts or lengths[texts].min() == lengths[texts].max():
+            return float("nan")
+        pairs = [(texts, np.roll(texts, shift)) for shift in shifts]
+        cosines = np.concatenate([np.einsum("nd,nd->n", units[a], units[b]) for a, b in pairs])
+        shorter = np.concatenate([np.minimum(lengths[a], lengths[b]) for a, b in pairs])
+        return float(spearmanr(cosines, shorter).statistic)
+
+    return half_samples(correlation, len(units), lowest=-1.0)
+
+
+def cosine_by_length(vectors: np.ndarray, lengths: np.ndarray) -> pd.DataFrame:
+    """Estimate the mean cosine within fifths of the texts by length; `words` is the mean length."""
+    order = np.argsort(lengths, kind="stable")
+    fifths = np.array_split(order, min(5, len(order)))
+    rows = [(float(lengths[part].mean()), estimate_mean_cosine(vectors[part])) for part in fifths]
+    return pd.DataFrame(rows, columns=["words", "estimate"])

@@ -45,8 +45,7 @@ class Terms:
 
     def texts_by_cluster(self, members: np.ndarray, k: int) -> np.ndarray:
         """Return the (k, v) texts of each cluster that use each term, however often."""
-        used = Terms(self.names, (self.counts > 0).astype(np.int64))
-        return used.uses_by_cluster(members, k)
+        return Terms(self.names, (self.counts > 0).astype(np.int64)).uses_by_cluster(members, k)
 
 
 def split_words(text: str) -> list[str]:
@@ -105,22 +104,17 @@ def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = 
 
 
 def class_tfidf(table: np.ndarray) -> np.ndarray:
-    """Return the (k, v) class-based TF-IDF of (k, v) uses: frequent here, rare over all clusters.
-
-    The term's share of the cluster's words, times log(1 + a / f), where a is the mean number of
-    words of a cluster and f the uses of the term in all of them (Grootendorst, 2022).
-    """
+    """Return the (k, v) class-based TF-IDF of (k, v) uses: frequent here, rare over all."""
+    # Grootendorst (2022): share of a cluster's words x log(1 + mean words of a cluster / all uses)
     sizes = table.sum(axis=1, keepdims=True)
     shares = table / np.maximum(sizes, 1)
     return np.asarray(shares * np.log1p(sizes.mean() / np.maximum(table.sum(axis=0), 1)))
 
 
 def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
-    """Return the (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others.
-
-    With an informative Dirichlet prior, worth so many uses: every cluster is first taken to use
-    words as all together do; rare words need much evidence (Monroe, Colaresi and Quinn, 2008).
-    """
+    """Return (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others."""
+    # Monroe, Colaresi and Quinn (2008): a Dirichlet prior, worth so many uses, has every cluster
+    # use words as all together do; so rare words need much evidence.
     table = table.astype(np.float64)
     total = table.sum(axis=0)
     guess = prior * total / max(total.sum(), 1)
@@ -168,26 +162,13 @@ def rank_terms(terms: Terms, members: np.ndarray, k: int, count: int) -> dict[st
 def shared_terms(top: pd.DataFrame) -> float:
     """Return the share of listed terms that stand in the lists of several clusters."""
     lists = top.groupby("term")["cluster"].nunique()
-    return float((lists > 1).mean()) if len(lists) else float("nan")
-
-
-@dataclass(frozen=True)
-class Polarity:
-    """How strongly t terms are associated with each class."""
-
-    names: list[str]
-    log_odds_ratios: np.ndarray  # (classes, t) of using a term in texts of a class, to all others
-
-    def of(self, terms: Sequence[str], classes: np.ndarray) -> np.ndarray:
-        """Return the (m,) log-odds ratio of each of m terms for a class each."""
-        places = {name: place for place, name in enumerate(self.names)}
-        return np.asarray(self.log_odds_ratios[classes, [places[term] for term in terms]])
+    return float((lists > 1).mean())
 
 
 def measure_polarity(
     texts: Sequence[str], labels: np.ndarray, classes: int, terms: Sequence[str]
-) -> Polarity:
-    """Measure how strongly terms are associated with each class of n texts with (n,) labels."""
+) -> pd.DataFrame:
+    """Return log-odds ratios of using a term (row) in texts of a class (column), to all others."""
     if not len(terms):
         raise UserError("There are no keywords to look up.")
     found = count_terms(texts, 1, terms)
@@ -196,21 +177,24 @@ def measure_polarity(
     others, other_sizes = used.sum(axis=0) - used, sizes.sum() - sizes
     both = ((used, sizes), (others, other_sizes))
     inside, outside = (np.log((n + SMOOTHING) / (of - n + SMOOTHING)) for n, of in both)
-    return Polarity(found.names, inside - outside)
+    return pd.DataFrame((inside - outside).T, index=found.names)
+
+
+def look_up_polarity(polarity: pd.DataFrame, keywords: pd.DataFrame) -> np.ndarray:
+    """Return the (m,) log-odds ratio of each `term` for its `label`, the class of its cluster."""
+    ratios = polarity.loc[keywords["term"]].to_numpy()
+    return np.asarray(ratios[np.arange(len(ratios)), keywords["label"]])
 
 
 def permute_polarity(
-    polarity: Polarity, keywords: pd.DataFrame, permutations: int
+    polarity: pd.DataFrame, keywords: pd.DataFrame, permutations: int
 ) -> tuple[float, np.ndarray]:
-    """Test whether each `term` is associated with its cluster's class, `label`, by shuffling them.
-
-    Returns the two-sided p-value, and the (permutations,) mean log-odds ratios of shuffled terms.
-    """
-    terms, classes = keywords["term"].tolist(), keywords["label"].to_numpy()
-    found = polarity.of(terms, classes).mean()
-    rng = np.random.default_rng(0)
-    orders = (rng.permutation(classes) for _ in range(permutations))
-    shuffled = np.array([polarity.of(terms, order).mean() for order in orders])
+    """Return the p-value of terms going with their `label`, and the means of shuffled labels."""
+    ratios, rows = polarity.loc[keywords["term"]].to_numpy(), np.arange(len(keywords))
+    labels, rng = keywords["label"].to_numpy(), np.random.default_rng(0)
+    found = ratios[rows, labels].mean()
+    orders = (rng.permutation(labels) for _ in range(permutations))
+    shuffled = np.array([ratios[rows, order].mean() for order in orders])
     centre = shuffled.mean()
     far = np.abs(shuffled - centre) >= abs(found - centre) - 1e-12
     return float((1 + far.sum()) / (1 + permutations)), shuffled

@@ -1,7 +1,7 @@
-"""Maps: vectors drawn in two dimensions, others placed into them, and how far to trust them."""
+"""Maps in two dimensions and how far to trust them; places on the line between class means."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,9 +21,8 @@ from sentigeo.files import hash_array, load_array, save_arrays
 from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
-NO_POINTS = np.empty((0, 2), np.float32)  # where no vectors are to be placed
-Points = tuple[np.ndarray, np.ndarray]
-Wanted = Sequence[tuple[str, int]]
+Drawn = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]  # points, and how to place others
+Wanted = Sequence[tuple[str, int]]  # methods and seeds
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,7 @@ class Map:
 def draw_maps(
     fitted: np.ndarray, placed: np.ndarray, wanted: Wanted, perplexity: float
 ) -> Iterator[Map]:
-    """Draw maps of (n, d) fitted and (m, d) placed vectors, one per core at a time, in order.
-
-    `wanted` are method and seed of each; perplexity is how many neighbours t-SNE looks at.
-    """
+    """Draw maps of (n, d) fitted and (m, d) placed vectors, one per core at a time, in order."""
     _check_vectors(fitted)
     if not np.isfinite(placed).all():
         raise UserError("The vectors to be placed hold values that are not numbers.")
@@ -63,8 +59,8 @@ def load_maps(
     versions = package_versions("openTSNE", "umap-learn", "scikit-learn", "numpy")
     vectors = [hash_array(fitted), hash_array(placed)]
     base = {"vectors": vectors, "code": hash_code(__name__), "versions": versions}
-    own = {"tsne": {"perplexity": perplexity}}
-    keys = {(m, seed): base | {"method": m, "seed": seed} | own.get(m, {}) for m, seed in wanted}
+    more = {"tsne": {"perplexity": perplexity}}
+    keys = {(m, seed): base | {"method": m, "seed": seed} | more.get(m, {}) for m, seed in wanted}
     missing = [one for one in wanted if not store.find("maps", keys[one])]
     drawn = draw_maps(fitted, placed, missing, perplexity) if missing else iter(())
     for one, new in zip(missing, drawn, strict=True):
@@ -84,16 +80,17 @@ def draw_map(
     draw = {"pca": _pca, "tsne": _tsne, "umap": _umap}[method]
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # what matters of them was checked before
-        points, others = draw(fitted, placed, seed, perplexity)
+        points, place = draw(fitted, seed, perplexity)
+        others = place(placed) if len(placed) else np.empty((0, 2))
     return Map(method, seed, np.asarray(points, np.float32), np.asarray(others, np.float32))
 
 
-def _pca(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
+def _pca(fitted: np.ndarray, seed: int, perplexity: float) -> Drawn:
     pca = PCA(2, svd_solver="covariance_eigh").fit(fitted)
-    return pca.transform(fitted), pca.transform(placed) if len(placed) else NO_POINTS
+    return pca.transform(fitted), pca.transform
 
 
-def _tsne(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
+def _tsne(fitted: np.ndarray, seed: int, perplexity: float) -> Drawn:
     from openTSNE import TSNE  # slow to import, and only needed here
 
     # A theta of 0.5 takes half as long again, and its maps are no more faithful.
@@ -101,23 +98,20 @@ def _tsne(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) 
         perplexity=perplexity, random_state=seed, n_jobs=1, neighbors="exact",
         negative_gradient_method="bh", theta=0.7,
     ).fit(fitted)  # fmt: skip
-    near = min(5, perplexity)
-    return tsne, tsne.transform(placed, perplexity=near) if len(placed) else NO_POINTS
+    return tsne, partial(tsne.transform, perplexity=min(5, perplexity))
 
 
-def _umap(fitted: np.ndarray, placed: np.ndarray, seed: int, perplexity: float) -> Points:
+def _umap(fitted: np.ndarray, seed: int, perplexity: float) -> Drawn:
     from umap import UMAP  # slow to import, and only needed here
 
     # Exact distances: the approximate search compiles for minutes before it begins.
     umap = UMAP(n_neighbors=NEIGHBOURS, metric="precomputed", random_state=seed, n_jobs=1)
     points = umap.fit_transform(pairwise_distances(fitted))
-    return points, umap.transform(pairwise_distances(placed, fitted)) if len(placed) else NO_POINTS
+    return points, lambda placed: umap.transform(pairwise_distances(placed, fitted))
 
 
 def some_rows(count: int, most: int) -> np.ndarray:
     """Return all rows, or as many as allowed, drawn at random, in order."""
-    if count <= most:
-        return np.arange(count)
     return np.sort(np.random.default_rng(0).permutation(count)[:most])
 
 
@@ -139,15 +133,9 @@ def estimate_variance(vectors: np.ndarray, halves: int) -> Estimate:
     )
 
 
-def faithfulness(
-    vectors: np.ndarray, points: np.ndarray, neighbours: int = NEIGHBOURS
-) -> dict[str, float]:
-    """Measure how well (n, 2) points keep the neighbourhoods of (n, d) vectors.
-
-    `trustworthiness` is 1 if no point has a false neighbour on the map; `overlap` is the share of a
-    point's nearest neighbours in all dimensions that are its nearest on the map too.
-    """
-    neighbours = min(neighbours, (len(vectors) - 1) // 2)
+def faithfulness(vectors: np.ndarray, points: np.ndarray) -> dict[str, float]:
+    """Measure how well (n, 2) points keep the nearest neighbours of (n, d) vectors; 1 is best."""
+    neighbours = min(NEIGHBOURS, (len(vectors) - 1) // 2)
     trust = float(trustworthiness(vectors, points, n_neighbors=neighbours))
     return {"trustworthiness": trust, "overlap": neighbour_overlap(vectors, points, neighbours)}
 
@@ -172,8 +160,7 @@ def compare_seeds(maps: dict[str, list[Map]], method: str) -> pd.DataFrame:
     for stage, several in maps.items():
         points = [drawn.fitted for drawn in several if drawn.method == method]
         shared = [neighbour_overlap(points[0], other, NEIGHBOURS) for other in points[1:]]
-        least, most = min(shared, default=None), max(shared, default=None)
-        rows.append((stage, len(points), least, most))
+        rows.append((stage, len(points), min(shared, default=None), max(shared, default=None)))
     return pd.DataFrame(rows, columns=["vectors", "seeds", "least shared", "most shared"])
 
 
@@ -194,42 +181,27 @@ def _check_vectors(vectors: np.ndarray) -> None:
         raise UserError("There is nothing to map: at least two different vectors are needed.")
 
 
-@dataclass(frozen=True)
-class Direction:
-    """An axis through two means, scaled so that they lie at -1 and +1."""
-
-    middle: np.ndarray  # (d,) half-way between them
-    axis: np.ndarray  # (d,)
-
-    def place(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n,) positions of (n, d) vectors along the axis."""
-        return np.asarray((vectors - self.middle) @ self.axis)
-
-
-def class_direction(vectors: np.ndarray, labels: np.ndarray) -> Direction:
-    """Return the direction from the mean of class 0 to the mean of class 1."""
-    if set(np.unique(labels)) != {0, 1}:
-        raise UserError("A direction between classes needs vectors of exactly two classes.")
-    return direction_between(*(vectors[labels == number].mean(axis=0) for number in (0, 1)))
-
-
-def direction_between(low: np.ndarray, high: np.ndarray) -> Direction:
-    """Return the direction from one (d,) mean to another."""
+def place_between(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the (n,) positions of (n, d) vectors along a line through two means at -1 and 1."""
     half = (high - low) / 2
     length = float(half @ half)
     if not length > 0:
         raise UserError("The means are the same: there is no direction between them.")
-    return Direction((low + high) / 2, half / length)
+    return np.asarray((vectors - (low + high) / 2) @ (half / length))
 
 
-def fisher_ratio(positions: np.ndarray, labels: np.ndarray) -> float:
-    """Return the squared gap of two class means over the sum of the classes' variances."""
-    low, high = positions[labels == 0], positions[labels == 1]
-    return float((high.mean() - low.mean()) ** 2 / (high.var(ddof=1) + low.var(ddof=1)))
+def place_between_classes(vectors: np.ndarray, train: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the (n,) positions of (n, d) vectors between the training means of two classes."""
+    if set(np.unique(labels)) != {0, 1}:
+        raise UserError("A direction between classes needs vectors of exactly two classes.")
+    return place_between(vectors, *(train[labels == number].mean(axis=0) for number in (0, 1)))
 
 
 def estimate_fisher_ratio(positions: np.ndarray, labels: np.ndarray, resamples: int) -> Estimate:
-    """Estimate the Fisher ratio, its interval by resampling texts."""
-    return bootstrap(
-        lambda rows: fisher_ratio(positions[rows], labels[rows]), len(labels), resamples
-    )
+    """Estimate the squared gap of two class means over the sum of the classes' variances."""
+
+    def ratio(rows: np.ndarray) -> float:
+        low, high = (positions[rows][labels[rows] == number] for number in (0, 1))
+        return float((high.mean() - low.mean()) ** 2 / (high.var(ddof=1) + low.var(ddof=1)))
+
+    return bootstrap(ratio, len(labels), resamples)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from sentigeo.analysis.keywords import count_terms, least_texts, log_odds, split_words
 from sentigeo.errors import UserError
-from sentigeo.stats import no_estimate, share
+from sentigeo.stats import exactly, share
 from sentigeo.text import find_words
 
 CLEAR = 3.0  # z-score that makes a term an opinion word
@@ -48,13 +48,6 @@ class OpinionWords:
         """Single words that speak for a class and are no negation or word of contrast."""
         return {term for term in self.terms if " " not in term and not is_negation(term)}
 
-    def count(self, texts: Sequence[str], classes: int) -> np.ndarray:
-        """Return the (n, classes) uses of opinion words of each class in texts."""
-        if not self.terms:
-            return np.zeros((len(texts), classes), np.int64)
-        sides = (self.classes[:, None] == np.arange(classes)).astype(np.int64)
-        return np.asarray(count_terms(texts, 1, self.terms).counts @ sides)
-
 
 def learn_opinion_words(texts: Sequence[str], labels: np.ndarray, classes: int) -> OpinionWords:
     """Learn opinion words from n labelled training texts; there may be none."""
@@ -72,23 +65,21 @@ def learn_opinion_words(texts: Sequence[str], labels: np.ndarray, classes: int) 
 
 
 def tag_texts(opinions: OpinionWords, texts: Sequence[str], labels: np.ndarray) -> pd.DataFrame:
-    """Tag n texts by their opinion words and their (n,) true classes, with one of `TAGS`.
-
-    `own` and `other` are uses of opinion words of the text's class, and of the other class that it
-    has most of; `turns` are words of contrast.
-    """
+    """Tag n texts by opinion words of their class (`own`) and of the `other` they have most of."""
     classes = 1 + max(labels.max(initial=0), opinions.classes.max(initial=0))
-    by_class = opinions.count(texts, classes)
+    by_class = np.zeros((len(texts), classes), np.int64)  # uses of opinion words
+    if opinions.terms:
+        sides = (opinions.classes[:, None] == np.arange(classes)).astype(np.int64)
+        by_class = count_terms(texts, 1, opinions.terms).counts @ sides
     of_label = labels[:, None] == np.arange(classes)
     same, other = by_class[of_label], np.where(of_label, 0, by_class).max(axis=1)
-    words, contrasts = _count_words(texts)
+    words, turns = _count_words(texts)
     balance = (same - other) / np.maximum(same + other, 1)
     every = by_class.sum(axis=1)
     rules = [(every == 0) | (every / words <= opinions.few), balance < -SIDE, balance <= SIDE,
-             contrasts / words > opinions.many]  # fmt: skip
+             turns / words > opinions.many]  # fmt: skip
     tag = np.select(rules, list(TAGS)[:-1], list(TAGS)[-1])
-    counts = {"own": same, "other": other, "turns": contrasts, "words": words}
-    return pd.DataFrame(counts | {"tag": tag})
+    return pd.DataFrame({"own": same, "other": other, "turns": turns, "words": words, "tag": tag})
 
 
 def errors_by_tag(tags: pd.Series, wrong: np.ndarray) -> pd.DataFrame:
@@ -96,7 +87,7 @@ def errors_by_tag(tags: pd.Series, wrong: np.ndarray) -> pd.DataFrame:
     rows = []
     for tag, meaning in TAGS.items():
         inside = wrong[tags.to_numpy() == tag]
-        rate = share(inside) if len(inside) else no_estimate(0)
+        rate = share(inside) if len(inside) else exactly(np.nan, 0)
         rows.append((tag, meaning, int(inside.sum()), rate))
     return pd.DataFrame(rows, columns=["tag", "meaning", "errors", "estimate"])
 
@@ -117,7 +108,7 @@ def is_negation(word: str) -> bool:
 def split_sentences(text: str) -> list[str]:
     """Split a text after full stops, question and exclamation marks; cut what is too long."""
     found = []
-    for sentence in filter(None, (part.strip() for part in _END.split(text))):
+    for sentence in _END.split(text):
         spans = find_words(sentence)
         for start in range(0, len(spans), LONGEST):
             piece = spans[start : start + LONGEST]
@@ -126,10 +117,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def find_negated(words: Sequence[str], opinions: Collection[str]) -> tuple[int, int] | None:
-    """Return the places of a negation or word of contrast and of the opinion word in its scope.
-
-    It is the last one with an opinion word at most `REACH` words after it, and the first of these.
-    """
+    """Return the places of the last negation or contrast of an opinion word, and of that word."""
     for source in reversed(range(len(words))):
         if is_negation(words[source]):
             target = find_opinion(words[source + 1 : source + 1 + REACH], opinions)
@@ -144,11 +132,7 @@ def find_opinion(words: Sequence[str], opinions: Collection[str]) -> int | None:
 
 
 def draw_sentences(texts: Sequence[str], opinions: Collection[str], count: int) -> list[str]:
-    """Draw so many different sentences; half of them negate an opinion, if there are as many.
-
-    The others have an opinion word (`opinions`, in lower case); where there are not enough of them,
-    none, and at last fewer words than a sentence should have.
-    """
+    """Draw different sentences: half negate an opinion; others have one or, if too few, none."""
     kinds: dict[str, list[str]] = {"negated": [], "opinion": [], "plain": [], "short": []}
     for sentence in dict.fromkeys(part for text in texts for part in split_sentences(text)):
         kinds[_kind(sentence, opinions)].append(sentence)

@@ -1,11 +1,10 @@
-"""How good are predictions: on challenge pairs, by class, and by how sure they are."""
+"""How good predictions are: by pair, by class, by confidence."""
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 from sklearn.metrics import precision_recall_fscore_support
 
-from sentigeo.stats import Estimate, grouped_share, list_estimates, share
+from sentigeo.stats import Estimate, list_estimates, mean_over_runs, share
 
 
 def score_challenge(
@@ -14,7 +13,7 @@ def score_challenge(
     """Estimate accuracy and pair consistency of (n,) predictions for challenge pairs."""
     right = np.asarray(predicted) == challenge["label"].to_numpy()
     return {
-        "challenge_accuracy": grouped_share(right, challenge["pair"].to_numpy(), resamples),
+        "challenge_accuracy": mean_over_runs(right, resamples, challenge["pair"]),
         "challenge_consistency": share(pair_consistency(challenge, predicted)),
     }
 
@@ -29,7 +28,7 @@ def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) ->
     """Estimate pair consistency: columns `name` (the phenomenon) and `estimate`."""
     phenomenon = challenge.drop_duplicates("pair").set_index("pair")["phenomenon"]
     groups = pair_consistency(challenge, predicted).groupby(phenomenon, sort=False)
-    return list_estimates({name.replace("_", " "): share(own) for name, own in groups}, "name")
+    return list_estimates({name.replace("_", " "): share(pairs) for name, pairs in groups}, "name")
 
 
 def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]) -> pd.DataFrame:
@@ -44,18 +43,6 @@ def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]
     return frame.assign(n=np.bincount(labels, minlength=len(classes)))
 
 
-def small_sample_spread(hits: np.ndarray, size: int, samples: int) -> tuple[float, float]:
-    """Return the range that holds 95% of the accuracies measured on random samples of a size."""
-    found = np.random.default_rng(0).choice(hits, (samples, size)).mean(axis=1)
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Return the (n, classes) softmax of logits."""
-    return np.asarray(softmax(logits, axis=1))
-
-
 def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.DataFrame:
     """Compare mean confidence with accuracy in bins of equal width, given (n, classes) chances."""
     codes, confidence, right = _bin(chances, labels, bins)
@@ -67,10 +54,7 @@ def reliability(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> pd.D
 def calibration_error(
     chances: np.ndarray, labels: np.ndarray, resamples: int, bins: int = 10
 ) -> Estimate:
-    """Estimate the expected calibration error: the mean gap between confidence and accuracy.
-
-    The interval resamples cases. Gaps are absolute, so noise makes it larger in a small sample.
-    """
+    """Estimate the expected calibration error, which noise makes larger in a small sample."""
     codes, confidence, right = _bin(chances, labels, bins)
     gaps, rng = confidence - right, np.random.default_rng(0)
 

@@ -1,4 +1,4 @@
-"""What can be read off vectors: linear probes, a support vector machine, and how layers change."""
+"""What can be read off vectors: probes by layer, an SVM on a map, long texts, layers that move."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,19 +11,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from sentigeo.cache import Store
-from sentigeo.encoder.encoder import Encoder
-from sentigeo.encoder.extract import extract, mean_of_windows
+from sentigeo.encoder.corpus import Corpus
+from sentigeo.encoder.encoder import Encoder, forget_training
+from sentigeo.encoder.extract import embed_texts, extract, mean_of_windows
 from sentigeo.encoder.tokens import encode_texts, window_texts
 from sentigeo.encoder.vectors import Kind, Pooling, Vectors
 from sentigeo.errors import UserError
+from sentigeo.profile import Profile
 from sentigeo.progress import track
-from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_over_runs
+from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_over_runs, share
 
 STRENGTHS = (0.001, 0.01, 0.1)
 # Ways to read a long text, and their names in metrics.
 WAYS = {"beginning": "beginning", "first and last": "head_and_tail", "windows": "windows"}
 Readings = dict[tuple[Pooling, str], np.ndarray]  # by pooling and way
 Parts = Sequence[np.ndarray]  # rows to train on, to validate on and to test on
+SHORT = 128  # tokens that an untrained encoder reads of a review
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 
@@ -44,6 +47,19 @@ def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> Any:
     return fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
 
 
+def best_probe(
+    vectors: Vectors, pooling: Pooling, labels: np.ndarray, parts: Parts
+) -> tuple[int, Any]:
+    """Fit a probe on every layer; return the layer that validation prefers, and its probe."""
+    validation, found = parts[1], {}
+    for layer in range(vectors.layers + 1):
+        matrix = vectors.matrix(layer, pooling)
+        probe = fit_on_rows(matrix, labels, parts)
+        found[layer] = probe.score(matrix[validation], labels[validation]), probe
+    layer = max(found, key=lambda number: found[number][0])
+    return layer, found[layer][1]
+
+
 def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> np.ndarray:
     """Fit a probe; tell which (t,) test rows it gets right."""
     test = parts[2]
@@ -54,6 +70,22 @@ def probe_kinds(vectors: Vectors, labels: np.ndarray, parts: Parts) -> dict[Kind
     """Fit a probe on every layer and pooling that was extracted; return the hits of each."""
     kinds = track(vectors.kinds, "probing")
     return {kind: probe_hits(vectors.matrix(*kind), labels, parts) for kind in kinds}
+
+
+def score_untrained(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store) -> Estimate:
+    """Estimate the test accuracy of a probe on an encoder of the same build with random weights.
+
+    It reads the beginnings of some reviews, mean pooled: what it reaches owes nothing to training.
+    """
+    rng, most = np.random.default_rng(0), profile.untrained_reviews
+    counts = {"train": most, "validation": most // 4, "test": most}
+    rows = [rng.permutation(corpus.rows(part))[:count] for part, count in counts.items()]
+    texts = corpus.texts["text"].iloc[np.concatenate(rows)].tolist()
+    length, labels = min(SHORT, profile.max_length), corpus.labels[np.concatenate(rows)]
+    untrained = forget_training(encoder)
+    vectors = embed_texts(texts, untrained, pooling="mean", max_length=length, store=store)
+    parts = np.split(np.arange(len(texts)), np.cumsum([len(part) for part in rows])[:-1])
+    return share(probe_hits(vectors, labels, parts))
 
 
 def svm_hits(
@@ -81,11 +113,7 @@ def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int)
 def read_long_texts(
     texts: Sequence[str], encoder: Encoder, poolings: Sequence[Pooling], store: Store
 ) -> Readings:
-    """Return the (n, d) last-layer vectors, by pooling, of texts read in the three `WAYS`.
-
-    The beginning is the first window of a text beyond the encoder's limit; windows over all of it
-    are averaged by their number of tokens.
-    """
+    """Return (n, d) last-layer vectors of texts beyond the limit, by pooling and way to read."""
     limit, kinds = encoder.max_length, [(encoder.layers, pooling) for pooling in poolings]
     windows, owners = window_texts(texts, encoder.tokenizer, limit, limit // 8)
     ends = encode_texts(texts, encoder.tokenizer, limit, "first+last")
@@ -103,14 +131,10 @@ def read_long_texts(
 def score_readings(
     readings: Readings, truth: np.ndarray, short: Vectors, labels: np.ndarray, parts: Parts
 ) -> Readings:
-    """Tell which of m long texts, by their (m, d) readings, a probe gets right.
-
-    The probe knows short texts only, which all ways read alike, so it favours none of them; `parts`
-    are the rows of `short` to train and to validate on.
-    """
+    """Tell which long texts a probe of short ones, which all ways read alike, gets right."""
     poolings = dict.fromkeys(pooling for pooling, _ in readings)
     probes = {p: fit_on_rows(short.matrix(-1, p), labels, parts) for p in poolings}
-    return {(p, way): probes[p].predict(own) == truth for (p, way), own in readings.items()}
+    return {(p, way): probes[p].predict(read) == truth for (p, way), read in readings.items()}
 
 
 def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -123,9 +147,8 @@ def row_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     """Return the linear centred kernel alignment of (n, d) and (n, e) vectors of the same n texts.
 
-    It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019).
-    Unrelated sets come close to 0 only if n is much larger than d: normal vectors reach about
-    d / (n + d). A set without variance has no alignment: the result is not a number.
+    It is 1 if one set is a rotated, shifted and scaled copy of the other (Kornblith et al., 2019),
+    about d / (n + d) for unrelated normal vectors, and not a number for a set without variance.
     """
     a, b = (v.astype(np.float64) for v in (first, second))
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
@@ -143,19 +166,15 @@ def shuffled_cka(first: np.ndarray, second: np.ndarray) -> float:
 def compare_layers(
     pretrained: Vectors, fine_tuned: Vectors, rows: np.ndarray, resamples: int
 ) -> pd.DataFrame:
-    """Compare the vectors of the same texts in every `layer` and pooling (`name`).
-
-    The `group` is `linear alignment` (none where all vectors are equal) or `mean cosine`.
-    """
+    """Compare the vectors of the same texts in every `layer` and pooling (`name`), in two ways."""
     found: dict[tuple[str, str, int], Estimate] = {}
     for layer, pooling in pretrained.kinds:
-        old, new = (own.matrix(layer, pooling)[rows] for own in (pretrained, fine_tuned))
+        old, new = (stage.matrix(layer, pooling)[rows] for stage in (pretrained, fine_tuned))
         halves = HALVES if (layer, pooling) in fine_tuned.kinds else 2  # what did not move is 1
-        found["linear alignment", pooling, layer] = estimate_cka(old, new, halves)
+        found["linear alignment", pooling, layer] = _estimate_cka(old, new, halves)
         found["mean cosine", pooling, layer] = mean_over_runs(row_cosines(old, new), resamples)
     return list_estimates(found, "group", "name", "layer")
 
 
-def estimate_cka(first: np.ndarray, second: np.ndarray, halves: int) -> Estimate:
-    """Estimate the linear alignment of two sets, its interval from so many halves of the texts."""
+def _estimate_cka(first: np.ndarray, second: np.ndarray, halves: int) -> Estimate:
     return half_samples(lambda rows: linear_cka(first[rows], second[rows]), len(first), halves)

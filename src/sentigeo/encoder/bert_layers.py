@@ -1,23 +1,37 @@
-"""The layers of an encoder, evaluated for all tokens or for [CLS] alone, and their pooling.
+"""Texts as batches, the layers of an encoder for all tokens or for [CLS] alone, and their pooling.
 
-For BERT-like encoders both give what the layer itself gives, with less work. All tokens: one matrix
-product instead of three yields queries, keys and values. [CLS] alone, where nothing else of a last
-layer is read: not even keys and values are projected, since q'(W_k x) = (W_k'q)'x, and a weighted
-sum of W_v x is W_v applied to the weighted sum of x.
+For BERT-like encoders both kinds of layer give what the layer itself gives, with less work. All
+tokens: one matrix product instead of three yields queries, keys and values. [CLS] alone, where
+nothing else of a last layer is read: not even keys and values are projected, since
+q'(W_k x) = (W_k'q)'x, and a weighted sum of W_v x is W_v applied to the weighted sum of x.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
-from sentigeo.encoder.vectors import Pooling
+from sentigeo.encoder.tokens import TokenIds
+from sentigeo.encoder.vectors import Pooling, Trunk
 from sentigeo.errors import UserError
 
 # Models whose layers are BERT's own; all others are run as they are, without a cached trunk.
 BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert"}
+
+
+def make_batch(source: TokenIds | Trunk, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Stack rows into (b, w) token ids or (b, w, d) hidden states, and a (b, w) mask of tokens."""
+    if isinstance(source, TokenIds):
+        texts, padding = [source[row].astype(np.int64) for row in rows], source.padding
+    else:
+        texts, padding = [np.array(source[row]) for row in rows], 0
+    tensors = [torch.from_numpy(text) for text in texts]
+    batch = pad_sequence(tensors, batch_first=True, padding_value=padding)
+    return batch, torch.arange(batch.shape[1]) < torch.tensor([[len(text)] for text in texts])
 
 
 def run_layer(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
@@ -62,12 +76,12 @@ def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def hidden_states(
-    model: Any, inputs: Tensor, mask: Tensor, start: float, top: float, cls_at_top: bool
-) -> Iterator[tuple[float, Tensor]]:
-    """Yield the hidden states after every half layer, and compute no more than is asked for.
+    model: Any, inputs: Tensor, mask: Tensor, start: int, top: int, cls_at_top: bool
+) -> Iterator[tuple[int, Tensor]]:
+    """Yield the hidden states after every layer, and compute no more than is asked for.
 
     Args:
-        model: An encoder; if it is not BERT-like, it is run whole, and only whole layers come.
+        model: An encoder; if it is not BERT-like, it is run whole.
         inputs: (b, w) token ids, or the (b, w, d) states of layer `start` to go on from.
         mask: (b, w) true where there is a token.
         start: 0 for token ids.
@@ -76,19 +90,19 @@ def hidden_states(
     """
     if model.config.model_type not in BERT_LIKE:
         found = model(inputs, attention_mask=mask.long(), output_hidden_states=True)
-        yield from ((float(number), states) for number, states in enumerate(found.hidden_states))
+        yield from enumerate(found.hidden_states)
         return
     states = inputs
     if inputs.ndim == 2:
         states = model.embeddings(inputs)
-        yield 0.0, states
-    for step in range(int(2 * start), int(2 * top)):
-        layer = model.encoder.layer[step // 2]
-        if cls_at_top and step == 2 * top - 2:
+        yield 0, states
+    for number in range(start, top):
+        layer = model.encoder.layer[number]
+        if cls_at_top and number == top - 1:
             yield top, attend_from_cls(layer, states, mask)[:, None]
             return
-        states = feed_forward(layer, states) if step % 2 else attend(layer, states, mask)
-        yield (step + 1) / 2, states
+        states = run_layer(layer, states, mask)
+        yield number + 1, states
 
 
 def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
@@ -119,11 +133,11 @@ def attend_from_places(layer: Any, hidden: Tensor, mask: Tensor, chosen: Tensor)
     heads, size = attention.num_attention_heads, attention.attention_head_size
     texts, places = chosen.nonzero(as_tuple=True)
     order = (chosen.cumsum(dim=1) - 1)[texts, places]
-    own = hidden[texts, places]
+    states = hidden[texts, places]
     queries = hidden.new_zeros(len(hidden), int(order.max()) + 1, heads * size)
-    queries[texts, order] = attention.query(own)
+    queries[texts, order] = attention.query(states)
     parts = (queries, attention.key(hidden), attention.value(hidden))
     query, key, value = (part.unflatten(-1, (heads, size)).transpose(1, 2) for part in parts)
     mixed = functional.scaled_dot_product_attention(query, key, value, mask[:, None, None])
     mixed = mixed.transpose(1, 2).flatten(2)[texts, order]
-    return feed_forward(layer, layer.attention.output(mixed, own))
+    return feed_forward(layer, layer.attention.output(mixed, states))

@@ -1,4 +1,4 @@
-"""The corpus: all texts of a report and their tokens, read, cleaned and tokenised once."""
+"""The corpus, made once and kept, and its vectors: what chapters 1 and 3 leave; without torch."""
 
 import json
 from dataclasses import dataclass
@@ -11,17 +11,40 @@ import pandas as pd
 
 from sentigeo.cache import Store
 from sentigeo.code_hash import hash_code
-from sentigeo.data.handcrafted import load_challenge, load_contrastive, why_unfit
-from sentigeo.data.reviews import Reviews, draw_reviews, identify_source, sample_test_pool
-from sentigeo.encoder.tokens import TokenIds, count_tokens, encode_texts
-from sentigeo.files import hash_files, load_array, save_arrays, write_text
+from sentigeo.data.contrast_pairs import (
+    identify_own_pairs,
+    load_easier_pairs,
+    load_natural_pairs,
+    load_own_pairs,
+)
+from sentigeo.data.films import group_films
+from sentigeo.data.handcrafted import (
+    FILES,
+    load_challenge,
+    load_contrastive,
+    load_source_sentence,
+    why_unfit,
+)
+from sentigeo.data.reviews import (
+    Reviews,
+    draw_reviews,
+    identify_source,
+    order_test_pool,
+    sample_test_pool,
+)
+from sentigeo.encoder.tokens import TokenIds, encode_and_count
+from sentigeo.encoder.vectors import Vectors, open_vectors
+from sentigeo.files import hash_array, hash_files, load_array, save_arrays, write_text
 from sentigeo.paths import DATA
-from sentigeo.profile import Profile
+from sentigeo.profile import PACKAGED, Profile
 
-COLUMNS = ["id", "text", "label", "part", "pair", "phenomenon"]
+COLUMNS = ["id", "text", "label", "part", "pair", "phenomenon", "known_film"]
+# Pairs to score models on, by the names of their parts.
+TIERS = {"natural": "natural", "plain": "plain", "contrast": "contrast", "challenge": "hard"}
 READ = {  # settings that decide what the corpus is
     "text_column", "label_column", "labels", "language", "draw_per_label", "draw_seed",
-    "validation_share", "contrastive_samples", "test_reviews", "max_length", "truncation",
+    "validation_share", "contrastive_samples", "test_reviews", "new_film_reviews", "max_length",
+    "truncation",
 }  # fmt: skip
 
 
@@ -29,22 +52,19 @@ READ = {  # settings that decide what the corpus is
 class Corpus:
     """All texts of a report.
 
-    Attributes:
-        folder: Where it is kept.
-        texts: Columns `id`, `text`, `label`, `part` (`train`, `validation`, `test`, `challenge` or
-            `contrastive`), and `pair`, `phenomenon` of the challenge texts.
-        classes: Names of the classes by number.
-        provenance: Where the reviews come from.
-        tokens: Token ids of all texts, each cut to the budget.
-        lengths: (n,) tokens of all texts, nothing cut.
+    Their columns are `id`, `text`, `label`, `part`; `pair`, `phenomenon` of contrast pairs; and, if
+    films can be told, whether a review to score has a `known_film`, one of a training review. Parts
+    are `train`, `validation`, `test`, `new_films` (further test reviews); to train on beside them,
+    `contrastive`, single samples, and `natural_train`, pairs; to score pairs on, `TIERS` and
+    `own_pairs`; and the source's `sentence`.
     """
 
-    folder: Path
+    folder: Path  # where it is kept
     texts: pd.DataFrame
-    classes: list[str]
-    provenance: dict[str, Any]
-    tokens: TokenIds
-    lengths: np.ndarray
+    classes: list[str]  # names by number
+    provenance: dict[str, Any]  # of the reviews
+    tokens: TokenIds  # of all texts, each cut to the budget
+    lengths: np.ndarray  # (n,) tokens of all texts, nothing cut
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -63,6 +83,10 @@ class Corpus:
         """Return the texts of a part."""
         return self.texts["text"].iloc[self.rows(part)].tolist()
 
+    def new_films(self) -> np.ndarray:
+        """Return the rows of test reviews whose film no training review is about."""
+        return np.flatnonzero(self.texts["known_film"].eq(False))
+
     def reviews(self) -> pd.DataFrame:
         """Return the drawn reviews and the whole test pool, as `load_reviews` does."""
         return pd.read_parquet(self.folder / "reviews.parquet")
@@ -73,12 +97,14 @@ class Corpus:
 
 
 def make_corpus(profile: Profile, encoder: Any, store: Store) -> Corpus:
-    """Return a run's corpus from the store; read, clean and tokenise it if it is not there yet."""
+    """Return a run's corpus from the store; all its texts are read, cleaned and tokenised once."""
     source = identify_source(profile.reviews, profile.reviews_revision)
     reviews = draw_reviews(profile) if source is None else None
     key = {
         "source": source or (reviews and reviews.provenance["sha256"]),
-        "handcrafted": hash_files(DATA, "*.csv"),
+        "own_pairs": identify_own_pairs(profile),
+        "handcrafted": hash_files(DATA, FILES),
+        "sentence": load_source_sentence(),
         "settings": {name: getattr(profile, name) for name in sorted(READ)},
         "tokenizer": encoder.tokenizer_sha256,
         "code": hash_code(__name__),
@@ -94,25 +120,19 @@ def open_corpus(folder: Path) -> Corpus:
     """Read a corpus from where `make_corpus` put it."""
     facts = json.loads((folder / "facts.json").read_text("utf-8"))
     ids, starts, lengths = (load_array(folder / f"{n}.npy") for n in ("ids", "starts", "lengths"))
-    return Corpus(
-        folder=folder,
-        texts=pd.read_parquet(folder / "texts.parquet"),
-        classes=facts["classes"],
-        provenance=facts["provenance"],
-        tokens=TokenIds(np.array(ids), np.array(starts), facts["padding"]),
-        lengths=lengths,
-    )
+    tokens = TokenIds(np.array(ids), np.array(starts), facts["padding"])
+    texts = pd.read_parquet(folder / "texts.parquet")
+    return Corpus(folder, texts, facts["classes"], facts["provenance"], tokens, lengths)
 
 
 def _write(folder: Path, reviews: Reviews, profile: Profile, tokenizer: Any) -> None:
     texts = join_texts(reviews, profile)
     every = texts["text"].tolist()
-    tokens = encode_texts(every, tokenizer, profile.max_length, profile.truncation)
+    tokens, lengths = encode_and_count(every, tokenizer, profile.max_length, profile.truncation)
     texts.to_parquet(folder / "texts.parquet", index=False)
     reviews.table.to_parquet(folder / "reviews.parquet", index=False)
     reviews.source.to_parquet(folder / "source.parquet", index=False)
-    arrays = {"ids": tokens.ids, "starts": tokens.starts}
-    save_arrays(folder, arrays | {"lengths": count_tokens(every, tokenizer)})
+    save_arrays(folder, {"ids": tokens.ids, "starts": tokens.starts, "lengths": lengths})
     facts = {"classes": reviews.classes, "provenance": reviews.provenance}
     write_text(folder / "facts.json", json.dumps(facts | {"padding": tokens.padding}))
 
@@ -120,12 +140,110 @@ def _write(folder: Path, reviews: Reviews, profile: Profile, tokenizer: Any) -> 
 def join_texts(reviews: Reviews, profile: Profile) -> pd.DataFrame:
     """Join all texts that an encoder reads into one frame; see `Corpus.texts`."""
     table = reviews.table
-    drawn = table[(table["origin"] != "handcrafted") & (table["split"] != "test")]
+    drawn = table[(table["origin"] != "handcrafted") & table["split"].isin(["train", "validation"])]
+    test, more = sample_test_pool(reviews.table, profile), table[:0]
+    if profile.reviews == PACKAGED:
+        test, more = _mark_films(reviews, test, profile)
     parts = [
         drawn.assign(part=drawn["split"]),
-        sample_test_pool(table, profile).assign(part="test"),
+        test.assign(part="test"),
+        more.assign(part="new_films"),
     ]
     if not why_unfit(reviews.classes, profile.language):
-        parts.append(load_challenge().assign(part="challenge"))
-        parts.append(load_contrastive().assign(part="contrastive"))
+        parts += _handcrafted_parts()
+    parts.append(_name_sides(load_own_pairs(profile, reviews.classes).assign(part="own_pairs")))
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
+
+
+def _mark_films(
+    reviews: Reviews, test: pd.DataFrame, profile: Profile
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Say of which test reviews the film is known; add such of new films, up to the number asked.
+
+    Half of all test reviews of new films are of each class, if possible.
+    """
+    films = pd.Series(group_films(reviews.source), index=reviews.source["id"])
+    table = reviews.table
+    natural, reviewed = load_natural_pairs(), table["origin"] != "handcrafted"
+    trained = {
+        *films[table.loc[(table["split"] == "train") & reviewed, "id"]],
+        *films.iloc[natural.loc[natural["part"] == "train", "row"]],
+    }
+    pool = order_test_pool(table, profile)
+    pool = pool.assign(known_film=films[pool["id"]].isin(trained).to_numpy())
+    test = pool.loc[test.index]
+    others = pool[~pool["known_film"] & ~pool.index.isin(test.index)]
+    found = test.loc[~test["known_film"], "label"].value_counts()
+    half, classes = profile.new_film_reviews // 2, range(len(reviews.classes))
+    short = {label: max(0, half - found.get(label, 0)) for label in classes}
+    more = [others[others["label"] == label].tail(count) for label, count in short.items() if count]
+    return test, pd.concat([others[:0], *more]).sort_index()
+
+
+def _handcrafted_parts() -> list[pd.DataFrame]:
+    natural, easier = load_natural_pairs(), load_easier_pairs()
+    names = natural["part"].map({"test": "natural", "train": "natural_train"})
+    sentence = {"id": "sentence", "text": load_source_sentence(), "label": 0, "part": "sentence"}
+    pairs = [
+        load_challenge().assign(part="challenge"),
+        _name_sides(natural.assign(part=names)),
+        _name_sides(easier.rename(columns={"tier": "part"})),
+    ]
+    samples = load_contrastive().assign(part="contrastive")
+    return [*pairs, samples, pd.DataFrame([sentence])]
+
+
+def _name_sides(pairs: pd.DataFrame) -> pd.DataFrame:
+    return pairs.assign(id=pairs["pair"] + "/" + pairs["label"].astype(str))
+
+
+@dataclass(frozen=True)
+class CorpusVectors:
+    """The corpus and where an encoder puts its texts, pretrained and fine-tuned.
+
+    `without` has the last [CLS] vectors after fine-tuning without contrastive samples, if there
+    are such samples; else `fine_tuned` is just that.
+    """
+
+    corpus: Corpus
+    pretrained: Vectors
+    fine_tuned: Vectors
+    logits: dict[str, np.ndarray]  # (n, classes), of the fine-tuned classifier, by part
+    without: Vectors | None = None
+
+    @property
+    def stages(self) -> dict[str, Vectors]:
+        """Both sets of vectors by their names in metrics: `before` and `after` fine-tuning."""
+        return {"before": self.pretrained, "after": self.fine_tuned}
+
+
+def save_corpus_vectors(found: CorpusVectors, store: Store) -> Path:
+    """Write down vectors in the store that holds them and their corpus; return where."""
+    facts = {
+        "corpus": str(found.corpus.folder.relative_to(store.root)),
+        "logits": {part: hash_array(logits) for part, logits in found.logits.items()},
+        "pretrained": found.pretrained.describe(store.root),
+        "fine_tuned": found.fine_tuned.describe(store.root),
+        "without": found.without and found.without.describe(store.root),
+    }
+
+    def fill(folder: Path) -> None:
+        save_arrays(folder, found.logits)
+        write_text(folder / "facts.json", json.dumps(facts))
+
+    stages = filter(None, (found.pretrained, found.fine_tuned, found.without))
+    rests_on = [found.corpus.folder, *(shard for vectors in stages for shard in vectors.shards)]
+    return store.folder("corpus-vectors", facts, fill, rests_on)
+
+
+def open_corpus_vectors(folder: Path) -> CorpusVectors:
+    """Read what `save_corpus_vectors` wrote down; vectors are checked for damage."""
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    root = folder.parents[1]
+    return CorpusVectors(
+        corpus=open_corpus(root / facts["corpus"]),
+        pretrained=open_vectors(facts["pretrained"], root),
+        fine_tuned=open_vectors(facts["fine_tuned"], root),
+        without=open_vectors(facts["without"], root) if facts["without"] else None,
+        logits={part: load_array(folder / f"{part}.npy") for part in facts["logits"]},
+    )

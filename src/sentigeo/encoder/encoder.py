@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from sentigeo.paths import locate, package_folder
 from sentigeo.profile import PACKAGED
 
 SAFELY = {"trust_remote_code": False}
+# On a CPU it takes longer than the rest of attention; a configuration knows one of the two names.
+NO_ATTENTION_DROPOUT = {"attention_probs_dropout_prob": 0.0, "attention_dropout": 0.0}
 LOAD_ERRORS = (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError)
 WEIGHTS = "model.safetensors"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
@@ -26,24 +30,14 @@ PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model and its tokenizer, with what a report says about them.
+    """A model and its tokenizer, with what a report says about them."""
 
-    Attributes:
-        model: The encoder without a task head, float32, in evaluation mode.
-        tokenizer: The tokenizer that belongs to it.
-        name: What to call it.
-        revision: Commit it was loaded at, for hub models.
-        sha256: Hash over weights and configuration, wherever they came from.
-        file_sha256: Hash of the weights file, which can be compared with the published one.
-        tokenizer_sha256: Hash over the tokenizer.
-    """
-
-    model: Any
+    model: Any  # without a head for a task, float32, in evaluation mode
     tokenizer: Any
     name: str
-    revision: str | None
-    sha256: str
-    file_sha256: str | None
+    revision: str | None  # the commit that a hub model was loaded at
+    sha256: str  # over weights and configuration, wherever they came from
+    file_sha256: str | None  # of the weights file, to be compared with the published one
     tokenizer_sha256: str
 
     @property
@@ -83,22 +77,27 @@ class Encoder:
         return found | {"architecture": type(self.model).__name__}
 
 
+def forget_training(encoder: Encoder, seed: int = 0) -> Encoder:
+    """Return an encoder of the same build whose weights are random."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = AutoModel.from_config(encoder.model.config, dtype=torch.float32).eval()
+    return replace(encoder, model=model, sha256=hash_json([encoder.sha256, "untrained", seed]))
+
+
 def load_encoder(source: str, revision: str | None = None) -> Encoder:
     """Load an encoder in float32: `packaged`, a folder, or a hub id at a revision."""
     location, name = find_encoder(source)
-    hush_transformers()
-    try:
+    with _explain_failure(source):
         config = AutoConfig.from_pretrained(location, revision=revision, **SAFELY)
         tokenizer = AutoTokenizer.from_pretrained(location, revision=revision, **SAFELY)
         model, untrained = _load_weights(AutoModel, location, revision, config)
-    except LOAD_ERRORS as error:
-        raise UserError(explain_failure(source, error)) from None
     _check(config, tokenizer, source)
     if any(not name.startswith("pooler.") for name in untrained):
         raise UserError(
             f"The weights of '{source}' do not fit its configuration: many are missing."
         )
-    weights = Path(location, WEIGHTS)
+    weights, backend = Path(location, WEIGHTS), tokenizer.backend_tokenizer.to_str()
     encoder = Encoder(
         model=model.eval(),
         tokenizer=tokenizer,
@@ -106,9 +105,7 @@ def load_encoder(source: str, revision: str | None = None) -> Encoder:
         revision=getattr(config, "_commit_hash", None) or revision,
         sha256=_hash_weights(model, leave_out=untrained),
         file_sha256=hash_file(weights) if weights.is_file() else None,
-        tokenizer_sha256=hash_json(
-            [type(tokenizer).__name__, tokenizer.backend_tokenizer.to_str()]
-        ),
+        tokenizer_sha256=hash_json([type(tokenizer).__name__, backend]),
     )
     tokenizer.model_max_length = encoder.max_length  # some promise more than the model can read
     return encoder
@@ -138,15 +135,21 @@ def find_encoder(source: str) -> tuple[str, str]:
     return source, source
 
 
-def explain_failure(source: str, error: Exception) -> str:
+@contextmanager
+def _explain_failure(source: str) -> Iterator[None]:
     """Say in one sentence why a model did not load, and what to do."""
-    reason = str(error).strip().split("\n")[0].rstrip(".:")
-    if locate(source):
-        return f"The model folder {source} cannot be loaded: {reason}."
-    return (
-        f"The model '{source}' is no folder here and cannot be loaded from the hub ({reason}): "
-        "check its name, revision and your network, or give the path of a folder, or 'packaged'."
-    )
+    hush_transformers()
+    try:
+        yield
+    except LOAD_ERRORS as error:
+        reason = str(error).strip().split("\n")[0].rstrip(".:")
+        if locate(source):
+            raise UserError(f"The model folder {source} cannot be loaded: {reason}.") from None
+        raise UserError(
+            f"The model '{source}' is no folder here and cannot be loaded from the hub ({reason}): "
+            "check its name, revision and your network, or give the path of a folder, or "
+            "'packaged'."
+        ) from None
 
 
 def _check(config: Any, tokenizer: Any, source: str) -> None:
@@ -159,7 +162,7 @@ def _check(config: Any, tokenizer: Any, source: str) -> None:
             + (f": its configuration has no {missing[0]}." if missing else ".")
         )
     if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise UserError(f"The model '{source}' has no tokenizer: save that into its folder, too.")
+        raise UserError(f"The model '{source}' has no tokenizer: save it to the same folder.")
     if not tokenizer.is_fast or tokenizer.pad_token_id is None:
         raise UserError(f"The model '{source}' has no fast tokenizer with a padding token.")
 
@@ -183,31 +186,17 @@ def _hash_weights(model: Any, leave_out: set[str]) -> str:
 def load_with_head(
     kind: Any, source: str, revision: str | None, seed: int, **settings: Any
 ) -> tuple[nn.Module, set[str]]:
-    """Load an encoder with a head for a task.
+    """Load an encoder for a task, with settings of its configuration; see `load_encoder`.
 
-    Attention dropout is off: it costs more time than everything else in attention on a CPU.
-
-    Args:
-        kind: The class of `transformers` that knows the task, such as `AutoModelForMaskedLM`.
-        source: As for `load_encoder`.
-        revision: As for `load_encoder`.
-        seed: Draws the weights that the checkpoint does not hold.
-        **settings: Of the configuration.
-
-    Returns:
-        The model, and the names of the weights that were drawn.
+    `kind` is the class of `transformers` that knows the task, such as `AutoModelForMaskedLM`; the
+    seed draws the weights that the checkpoint does not hold, whose names are returned too.
     """
     location, _ = find_encoder(source)
-    hush_transformers()
+    settings |= NO_ATTENTION_DROPOUT
     torch.manual_seed(seed)
-    try:
+    with _explain_failure(source):
         config = AutoConfig.from_pretrained(location, revision=revision, **SAFELY, **settings)
-        for name in ("attention_probs_dropout_prob", "attention_dropout"):
-            if hasattr(config, name):
-                setattr(config, name, 0.0)
         return _load_weights(kind, location, revision, config)
-    except LOAD_ERRORS as error:
-        raise UserError(explain_failure(source, error)) from None
 
 
 def _load_weights(

@@ -12,23 +12,21 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor
 
 from sentigeo.cache import Store, package_versions
 from sentigeo.code_hash import hash_code
 from sentigeo.cores import run_in_threads
-from sentigeo.encoder.bert_layers import BERT_LIKE, hidden_states, pool
+from sentigeo.encoder.bert_layers import BERT_LIKE, hidden_states, make_batch, pool
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.tokens import TokenIds, Truncation, encode_texts, token_batches, window_texts
-from sentigeo.encoder.trunk import Trunk, join_shards, make_batch
-from sentigeo.encoder.vectors import POOLINGS, Kind, Pooling, Vectors, resolve_layer
+from sentigeo.encoder.vectors import POOLINGS, Kind, Pooling, Trunk, Vectors, resolve_layer
 from sentigeo.errors import UserError
-from sentigeo.files import hash_json, load_array, save_arrays
+from sentigeo.files import hash_array, hash_json, load_array, save_arrays
 from sentigeo.progress import track
 
 BATCH_TOKENS = 2048  # activations of this many tokens stay near the processor
 SHARD_TOKENS = 65_536  # work that is lost at most when a run is killed
-Batch = tuple[np.ndarray, dict[float, np.ndarray]]  # (k, b, d) vectors; kept states by layer
+Batch = dict[str, np.ndarray]  # (k, b, d) `vectors`, and (t, d) `hidden-<layer>` of kept layers
 
 
 @dataclass(frozen=True)
@@ -36,12 +34,8 @@ class Shard:
     """Texts that are computed and stored together."""
 
     batches: list[np.ndarray]  # rows of each
-    keys: dict[str, dict[str, Any]]  # of its vectors, and of the states of each kept layer
-
-    @property
-    def rows(self) -> np.ndarray:
-        """(b,) rows in the order they are stored in."""
-        return np.concatenate(self.batches)
+    rows: np.ndarray  # of all, in the order they are stored in
+    keys: dict[str, dict[str, Any]]  # of what is stored, named as in a batch
 
 
 def extract(
@@ -49,8 +43,8 @@ def extract(
     encoder: Encoder,
     store: Store,
     kinds: Sequence[Kind],
-    keep: Sequence[float] = (),
-) -> tuple[Vectors, dict[float, Trunk]]:
+    keep: Sequence[int] = (),
+) -> tuple[Vectors, dict[int, Trunk]]:
     """Run an encoder once over texts; return pooled vectors and the trunks of some layers.
 
     Shards already in the store are not computed again, and processes share the others.
@@ -60,48 +54,62 @@ def extract(
         encoder: The encoder.
         store: Where shards are kept, with their rows and checksums.
         kinds: Layers and poolings.
-        keep: Layers, or halves of them, whose hidden states of all tokens are kept as a trunk.
+        keep: Layers whose hidden states of all tokens are kept as a trunk.
     """
-    if encoder.model.config.model_type not in BERT_LIKE and (keep or isinstance(source, Trunk)):
-        raise UserError(f"A {encoder.model.config.model_type} model has no cached trunk.")
+    architecture = encoder.model.config.model_type
+    if architecture not in BERT_LIKE and (keep or isinstance(source, Trunk)):
+        raise UserError(f"A {architecture} model has no cached trunk.")
+    if isinstance(source, Trunk) and any(layer <= source.layer for layer, _ in kinds):
+        raise ValueError("a layer is asked for that lies below the trunk")
     base = {
         "encoder": encoder.sha256,
         "source": source.sha256,
         "code": hash_code(__name__),
         "versions": package_versions("torch", "transformers"),
     }
-    shards = [
-        Shard(batches, _shard_keys(base, np.concatenate(batches), kinds, keep))
-        for batches in _plan_batches(source.lengths)
-    ]
-    _compute_missing(shards, source, encoder, store, kinds, keep)
+    wanted: dict[str, dict[str, Any]] = {"vectors": {"kinds": [list(kind) for kind in kinds]}}
+    wanted |= {f"hidden-{layer}": {"layer": layer} for layer in keep}
+    shards = _plan_shards(source.lengths, {name: base | key for name, key in wanted.items()})
+    encoder.model.to(Accelerator().device)
+    run = partial(_run_batch, source=source, encoder=encoder, kinds=kinds, keep=keep)
+    _compute_missing(shards, store, source.lengths, run)
     folders = tuple(store.place("vectors", shard.keys["vectors"]) for shard in shards)
-    vectors = Vectors(len(source.lengths), encoder.layers, tuple(kinds), folders)
     trunks = {}
     for layer in keep:
-        places = [(own.rows, store.place("hidden", own.keys[f"{layer:g}"])) for own in shards]
+        name = f"hidden-{layer}"
+        places = [(shard.rows, store.place(name, shard.keys[name])) for shard in shards]
         parts = [(rows, load_array(place / "hidden.npy")) for rows, place in places]
-        sha256 = hash_json({**base, "layer": layer})
-        trunks[layer] = join_shards(layer, parts, source.lengths, sha256)
-    return vectors, trunks
+        trunks[layer] = Trunk.join(layer, parts, source.lengths, hash_json(base | wanted[name]))
+    return Vectors(len(source.lengths), encoder.layers, tuple(kinds), folders), trunks
+
+
+def _plan_shards(lengths: np.ndarray, keys: dict[str, dict[str, Any]]) -> list[Shard]:
+    """Group batches of similar length, shard by shard, longest texts first."""
+    shards: list[list[np.ndarray]] = []
+    room = 0
+    for batch in token_batches(np.arange(len(lengths)), lengths, BATCH_TOKENS)[::-1]:
+        size = int(lengths[batch].sum())
+        if size > room:
+            shards.append([])
+            room = SHARD_TOKENS
+        shards[-1].append(batch)
+        room -= size
+    every = [np.concatenate(batches) for batches in shards]
+    return [
+        Shard(batches, rows, {name: key | {"rows": hash_array(rows)} for name, key in keys.items()})
+        for batches, rows in zip(shards, every, strict=True)
+    ]
 
 
 def _compute_missing(
-    shards: list[Shard],
-    source: TokenIds | Trunk,
-    encoder: Encoder,
-    store: Store,
-    kinds: Sequence[Kind],
-    keep: Sequence[float],
+    shards: list[Shard], store: Store, lengths: np.ndarray, run: Callable[[np.ndarray], Batch]
 ) -> None:
     """Compute the shards that are not in the store; one is written while the next is computed."""
     accelerator = Accelerator()
     device, world = accelerator.device, accelerator.num_processes
-    own = shards[accelerator.process_index :: world]  # by number, so that no two processes disagree
-    missing = [shard for shard in own if not _is_stored(store, shard)]
-    work = [int(source.lengths[shard.rows].sum()) for shard in missing]
-    encoder.model.to(device)
-    run = _batch_runner(source, encoder, kinds, keep)
+    mine = shards[accelerator.process_index :: world]  # by number, so that processes never disagree
+    missing = [shard for shard in mine if not all(store.find(*key) for key in shard.keys.items())]
+    work = [int(lengths[shard.rows].sum()) for shard in missing]
     batches = [batch for shard in missing for batch in shard.batches]
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     with one_thread(device):  # each core takes batches of its own, which wastes less than sharing
@@ -112,29 +120,40 @@ def _compute_missing(
     accelerator.wait_for_everyone()
 
 
-def _batch_runner(
-    source: TokenIds | Trunk, encoder: Encoder, kinds: Sequence[Kind], keep: Sequence[float]
-) -> Callable[[np.ndarray], Batch]:
-    """Return a function from the rows of a batch to its vectors and kept states."""
+@torch.inference_mode()
+def _run_batch(
+    rows: np.ndarray,
+    source: TokenIds | Trunk,
+    encoder: Encoder,
+    kinds: Sequence[Kind],
+    keep: Sequence[int],
+) -> Batch:
     top = max([layer for layer, _ in kinds] + list(keep), default=0)
-    start = source.layer if isinstance(source, Trunk) else 0.0
-    whole_top = any(layer > top - 1 for layer in keep)
-    cls_at_top = not whole_top and {p for layer, p in kinds if layer == top} == {"cls"}
+    start = source.layer if isinstance(source, Trunk) else 0
+    cls_at_top = top not in keep and {p for layer, p in kinds if layer == top} == {"cls"}
+    inputs, mask = (part.to(encoder.model.device) for part in make_batch(source, rows))
+    found = {"vectors": np.full((len(kinds), len(rows), encoder.width), np.nan, np.float32)}
+    for layer, states in hidden_states(encoder.model, inputs, mask, start, top, cls_at_top):
+        for place, (wanted, pooling) in enumerate(kinds):
+            if wanted == layer:
+                found["vectors"][place] = pool(states, mask, pooling).cpu()
+        if layer in keep:
+            found[f"hidden-{layer}"] = states[mask].cpu().numpy()
+    return found
 
-    @torch.inference_mode()
-    def run(rows: np.ndarray) -> Batch:
-        inputs, mask = (part.to(encoder.model.device) for part in make_batch(source, rows))
-        found: dict[Kind, Tensor] = {}
-        hidden: dict[float, np.ndarray] = {}
-        for layer, states in hidden_states(encoder.model, inputs, mask, start, top, cls_at_top):
-            found |= {kind: pool(states, mask, kind[1]) for kind in kinds if kind[0] == layer}
-            if layer in keep:
-                hidden[layer] = states[mask].cpu().numpy()
-        empty = torch.zeros(0, len(rows), encoder.width)
-        vectors = torch.stack([found[kind] for kind in kinds]) if kinds else empty
-        return vectors.cpu().numpy(), hidden
 
-    return run
+def _store_shard(store: Store, shard: Shard, found: list[Batch]) -> None:
+    rows, vectors = shard.rows, np.concatenate([batch["vectors"] for batch in found], axis=1)
+    broken = rows[~np.isfinite(vectors).all(axis=(0, 2))]
+    if len(broken):
+        raise UserError(
+            f"The encoder's vector of text {broken.min() + 1} holds values that are not numbers."
+        )
+    for name, key in shard.keys.items():
+        arrays = {"rows": rows, "vectors": vectors}
+        if name != "vectors":
+            arrays = {"hidden": np.concatenate([batch[name] for batch in found])}
+        store.folder(name, key, partial(save_arrays, arrays=arrays))
 
 
 @contextmanager
@@ -147,47 +166,6 @@ def one_thread(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _plan_batches(lengths: np.ndarray) -> list[list[np.ndarray]]:
-    """Group batches of similar length, shard by shard, longest texts first."""
-    shards: list[list[np.ndarray]] = []
-    room = 0
-    for batch in token_batches(np.arange(len(lengths)), lengths, BATCH_TOKENS)[::-1]:
-        size = int(lengths[batch].sum())
-        if size > room:
-            shards.append([])
-            room = SHARD_TOKENS
-        shards[-1].append(batch)
-        room -= size
-    return shards
-
-
-def _shard_keys(
-    base: dict[str, Any], rows: np.ndarray, kinds: Sequence[Kind], keep: Sequence[float]
-) -> dict[str, dict[str, Any]]:
-    own = {**base, "rows": hash_json(rows.tolist())}
-    keys = {"vectors": {**own, "kinds": [list(kind) for kind in kinds]}}
-    return keys | {f"{layer:g}": {**own, "layer": layer} for layer in keep}
-
-
-def _is_stored(store: Store, shard: Shard) -> bool:
-    kind = {"vectors": "vectors"}  # all other keys are those of hidden states
-    return all(store.find(kind.get(name, "hidden"), key) for name, key in shard.keys.items())
-
-
-def _store_shard(store: Store, shard: Shard, found: list[Batch]) -> None:
-    rows, vectors = shard.rows, np.concatenate([v for v, _ in found], axis=1)
-    broken = rows[~np.isfinite(vectors).all(axis=(0, 2))]
-    if len(broken):
-        raise UserError(
-            f"The encoder's vector of text {broken.min() + 1} holds values that are not numbers."
-        )
-    for layer in found[0][1]:
-        hidden = {"hidden": np.concatenate([states[layer] for _, states in found])}
-        store.folder("hidden", shard.keys[f"{layer:g}"], partial(save_arrays, arrays=hidden))
-    arrays = {"rows": rows, "vectors": vectors}
-    store.folder("vectors", shard.keys["vectors"], partial(save_arrays, arrays=arrays))
 
 
 def embed_texts(
@@ -216,7 +194,7 @@ def embed_texts(
         truncation: What to keep of a text beyond its budget, where there are no windows.
         store: Where shards are kept, so that a run that was stopped goes on.
     """
-    wanted = [int(layer)] if isinstance(layer, int | np.integer) else [int(one) for one in layer]
+    wanted = [int(one) for one in np.atleast_1d(layer)]
     if pooling not in POOLINGS or not wanted:
         raise UserError(f"Give at least one layer, and a pooling of {', '.join(POOLINGS)}.")
     if isinstance(texts, str):

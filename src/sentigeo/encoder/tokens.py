@@ -1,7 +1,7 @@
 """Texts to token ids, whole, cut or in windows; and rows to batches of similar length."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -19,17 +19,11 @@ TOKENIZED_AT_ONCE = 1000  # texts; their ids take much more memory as lists than
 
 @dataclass(frozen=True)
 class TokenIds:
-    """The token ids of n texts, end to end.
+    """The token ids of n texts, end to end."""
 
-    Attributes:
-        ids: (t,) token ids, special tokens included.
-        starts: (n + 1,) where each text begins; the last is t.
-        padding: The id that fills up a batch.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    padding: int
+    ids: np.ndarray  # (t,), special tokens included
+    starts: np.ndarray  # (n + 1,) where each text begins; the last is t
+    padding: int  # the id that fills up a batch
 
     @property
     def lengths(self) -> np.ndarray:
@@ -39,9 +33,7 @@ class TokenIds:
     @cached_property
     def sha256(self) -> str:
         """Hash over all ids and where texts begin."""
-        digest = hashlib.sha256(self.ids.tobytes())
-        digest.update(self.starts.tobytes())
-        return digest.hexdigest()
+        return hashlib.sha256(self.ids.tobytes() + self.starts.tobytes()).hexdigest()
 
     def __getitem__(self, row: int) -> np.ndarray:
         return self.ids[self.starts[row] : self.starts[row + 1]]
@@ -50,26 +42,32 @@ class TokenIds:
 def encode_texts(
     texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "first+last"
 ) -> TokenIds:
-    """Tokenize texts once, each cut to a budget.
+    """Tokenise texts, each cut to a budget; see `encode_and_count`."""
+    return encode_and_count(texts, tokenizer, max_length, truncation)[0]
+
+
+def encode_and_count(
+    texts: Sequence[str], tokenizer: Any, max_length: int, truncation: Truncation = "first+last"
+) -> tuple[TokenIds, np.ndarray]:
+    """Tokenise texts, each cut to a budget, and return the (n,) tokens that each has uncut.
 
     A review's verdict tends to stand at its end, so `first+last` keeps the first quarter of the
     budget, special tokens included, and fills the rest from the end of the text.
     """
     before, after, room = _frame(tokenizer, max_length, "max_length")
     first = int(room * FIRST_SHARE) if truncation == "first+last" else room
-    rows = (
-        before
-        + (ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :])
-        + after
-        for ids in _tokenize(texts, tokenizer)
-    )
-    return _join(rows, tokenizer)
+    kept, lengths = [], []
+    for ids in _tokenize(texts, tokenizer):
+        lengths.append(len(before) + len(ids) + len(after))
+        cut = ids if len(ids) <= room else ids[:first] + ids[len(ids) - (room - first) :]
+        kept.append(np.array(before + cut + after, np.int32))
+    return _join(kept, tokenizer), np.array(lengths, dtype=np.int32)
 
 
 def window_texts(
     texts: Sequence[str], tokenizer: Any, window: int, overlap: int
 ) -> tuple[TokenIds, np.ndarray]:
-    """Tokenize texts once, each cut into overlapping windows that together hold all of it.
+    """Tokenise texts, each cut into overlapping windows that together hold all of it.
 
     A window has its own special tokens and shares `overlap` tokens with the one before.
 
@@ -81,28 +79,18 @@ def window_texts(
         raise UserError(
             f"The overlap of {overlap} tokens does not fit a window with room for {room}."
         )
-    owners: list[int] = []
-
-    def rows() -> Iterator[list[int]]:
-        for text, ids in enumerate(_tokenize(texts, tokenizer)):
-            for start in range(0, max(1, len(ids) - overlap), room - overlap):
-                owners.append(text)
-                yield before + ids[start : start + room] + after
-
-    windows = _join(rows(), tokenizer)
-    return windows, np.array(owners, dtype=np.int64)
+    windows, owners = [], []
+    for text, ids in enumerate(_tokenize(texts, tokenizer)):
+        for start in range(0, max(1, len(ids) - overlap), room - overlap):
+            windows.append(np.array(before + ids[start : start + room] + after, np.int32))
+            owners.append(text)
+    return _join(windows, tokenizer), np.array(owners, dtype=np.int64)
 
 
 def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
     """Return the (n,) number of tokens of each text, special tokens included, nothing cut."""
-    lengths: list[int] = []
-    for start in range(0, len(texts), TOKENIZED_AT_ONCE):
-        encoded = tokenizer(
-            list(texts[start : start + TOKENIZED_AT_ONCE]),
-            truncation=False, padding=False, verbose=False, return_attention_mask=False,
-        )  # fmt: skip
-        lengths += [len(ids) for ids in encoded["input_ids"]]
-    return np.array(lengths, dtype=np.int32)
+    special = tokenizer.num_special_tokens_to_add()
+    return np.array([len(ids) + special for ids in _tokenize(texts, tokenizer)], dtype=np.int32)
 
 
 def tokenize(texts: list[str], encoder: Any) -> tuple[dict[str, Any], list[pd.DataFrame]]:
@@ -130,17 +118,13 @@ def token_batches(
     rows: np.ndarray,
     lengths: np.ndarray,
     budget: int,
-    most: int | None = None,
+    most: int | None = None,  # rows of a batch
     rng: np.random.Generator | None = None,
 ) -> list[np.ndarray]:
-    """Group rows of similar length into batches that stay within a token budget.
+    """Group rows of a corpus, whose (n,) lengths are given, into batches of similar length.
 
-    Args:
-        rows: Rows to batch.
-        lengths: (n,) tokens of every row of the corpus.
-        budget: Most tokens of a batch, padding included; a longer row is a batch of its own.
-        most: Most rows of a batch.
-        rng: Mixes rows of equal length and the order of the batches; without it both are fixed.
+    The budget is the most tokens of a batch, padding included; a longer row is a batch of its own.
+    `rng` mixes rows of equal length and the order of the batches; without it both are fixed.
     """
     rows = np.asarray(rows) if rng is None else rng.permutation(rows)
     rows = rows[np.argsort(lengths[rows], kind="stable")]
@@ -157,10 +141,8 @@ def token_batches(
 def _frame(tokenizer: Any, length: int, name: str) -> tuple[list[int], list[int], int]:
     """Return the special tokens before and after a text, and the room that a length leaves it."""
     if length > tokenizer.model_max_length:
-        raise UserError(
-            f"{name} is {length}, but the encoder reads at most "
-            f"{tokenizer.model_max_length} tokens."
-        )
+        most = tokenizer.model_max_length
+        raise UserError(f"{name} is {length}, but the encoder reads at most {most} tokens.")
     probe = tokenizer("a", add_special_tokens=False)["input_ids"]
     whole = tokenizer("a")["input_ids"]
     begin = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
@@ -185,9 +167,7 @@ def _tokenize(texts: Sequence[str], tokenizer: Any) -> Iterator[list[int]]:
         )["input_ids"]  # fmt: skip
 
 
-def _join(rows: Iterable[list[int]], tokenizer: Any) -> TokenIds:
-    """Lay rows of token ids end to end."""
-    parts = [np.array(row, dtype=np.int32) for row in rows]
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    ids = np.concatenate([np.empty(0, np.int32), *parts])
+def _join(rows: list[np.ndarray], tokenizer: Any) -> TokenIds:
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ids = np.concatenate([np.empty(0, np.int32), *rows])
     return TokenIds(ids, starts, tokenizer.pad_token_id)

@@ -1,38 +1,31 @@
-"""The vectors of texts as extraction leaves them on disk; read without torch."""
+"""What extraction leaves on disk, read without torch: vectors of texts, and the frozen trunk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from sentigeo.cache import is_whole
 from sentigeo.errors import UserError
-from sentigeo.files import load_array
+from sentigeo.files import hash_array, load_array
 
 Pooling = Literal["cls", "mean", "max"]
 POOLINGS: tuple[Pooling, ...] = ("cls", "mean", "max")
 Kind = tuple[int, Pooling]  # a layer, and how its token vectors become one
+Part = tuple[np.ndarray, np.ndarray]  # (b,) rows, and (t, d) hidden states of their tokens
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of n texts, of some layers and poolings.
+    """The vectors of n texts, of some layers and poolings."""
 
-    Attributes:
-        texts: n.
-        layers: Layers of the encoder; layer 0 is its embeddings.
-        kinds: k layers with their pooling, in the order of the shards' first axis.
-        shards: Folders with `rows.npy` (b,) and `vectors.npy` (k, b, d), float32.
-        below: Where to find the layers that are not among `kinds`: fine-tuning left them alone.
-    """
-
-    texts: int
-    layers: int
-    kinds: tuple[Kind, ...]
-    shards: tuple[Path, ...]
-    below: "Vectors | None" = None
+    texts: int  # n
+    layers: int  # of the encoder; layer 0 is its embeddings
+    kinds: tuple[Kind, ...]  # k layers with their pooling, in the order of the shards' first axis
+    shards: tuple[Path, ...]  # folders with `rows.npy` (b,) and `vectors.npy` (k, b, d), float32
+    below: "Vectors | None" = None  # has the layers that fine-tuning left alone
 
     def matrix(self, layer: int | Sequence[int] = -1, pooling: Pooling = "cls") -> np.ndarray:
         """Return the (n, d) vectors of a layer, -1 the last, or the mean of several layers."""
@@ -58,9 +51,8 @@ class Vectors:
     def describe(self, root: Path) -> dict[str, Any]:
         """Return all of this as JSON values; shards relative to the cache folder `root`."""
         shards = [str(shard.relative_to(root)) for shard in self.shards]
-        kinds, below = [list(kind) for kind in self.kinds], self.below and self.below.describe(root)
-        facts = {"texts": self.texts, "layers": self.layers, "kinds": kinds}
-        return facts | {"shards": shards, "below": below}
+        below = self.below and self.below.describe(root)
+        return vars(self) | {"shards": shards, "below": below}
 
 
 def open_vectors(facts: dict[str, Any], root: Path) -> Vectors:
@@ -81,3 +73,34 @@ def resolve_layer(layer: int, layers: int) -> int:
             f"There is no layer {layer}: the encoder has 0 (its embeddings) to {layers}."
         )
     return number
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """Hidden states of a lower layer for every token of n texts, shared by every run above it."""
+
+    layer: int  # 0 is the embeddings
+    shards: Sequence[np.ndarray]  # (t, d) float32 each, memory-mapped, texts end to end
+    shard: np.ndarray  # (n,) shard of each text
+    begins: np.ndarray  # (n,) where each text begins in its shard
+    lengths: np.ndarray  # (n,) tokens of each text
+    sha256: str  # over what the states depend on
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        begin, shard = self.begins[row], self.shards[self.shard[row]]
+        return np.asarray(shard[begin : begin + self.lengths[row]])
+
+    @classmethod
+    def join(cls, layer: int, parts: Sequence[Part], lengths: np.ndarray, sha256: str) -> Self:
+        """Make a trunk of shards that hold texts in the order of their rows."""
+        shard, begins = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.int64)
+        for number, (rows, _) in enumerate(parts):
+            shard[rows] = number
+            begins[rows] = np.cumsum(lengths[rows]) - lengths[rows]
+        return cls(layer, [hidden for _, hidden in parts], shard, begins, lengths, sha256)
+
+
+def vectors_as_trunk(layer: int, vectors: np.ndarray) -> Trunk:
+    """Make a trunk of texts of one token: (n, d) vectors for a classification head to train on."""
+    rows = np.arange(len(vectors))
+    return Trunk.join(layer, [(rows, vectors)], np.ones_like(rows), hash_array(vectors))

@@ -49,10 +49,7 @@ def plot_choice(study: pd.DataFrame, k: int) -> Figure:
 
 
 def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Show tables of counts, one row per class, with shares of their row.
-
-    Large ones stand one below the other; where there is no room for both, shares are colours only.
-    """
+    """Show tables of counts with shares of their row; of many classes, shares as colours only."""
     most = max(max(table.shape) for table in tables.values())
     side_by_side, many = most <= 4, most > style.FEW
     rows, columns = (1, len(tables)) if side_by_side else (len(tables), 1)
@@ -77,18 +74,15 @@ def plot_confusions(tables: dict[str, pd.DataFrame]) -> Figure:
 
 
 def plot_keywords(lists: dict[str, pd.DataFrame], names: Sequence[str]) -> Figure:
-    """Show the `score` of each `term` as a bar, best first, clusters facing each other in pairs.
-
-    The lists, by title, have a column `cluster`, counted from 0; names are those of the clusters.
-    """
+    """Show the `score` of each `term` by named `cluster` (from 0), two of which face each other."""
     rows = -(-len(names) // 2)  # of a list
-    longest = max(own.groupby("cluster").size().max() for own in lists.values())
+    longest = max(terms.groupby("cluster").size().max() for terms in lists.values())
     figure, axes = new_grid(len(lists) * rows * (1.0 + 0.21 * longest), len(lists) * rows, 2)
     colours = style.cluster_colours(len(names))
-    for panels, (title, own) in zip(axes.reshape(len(lists), -1), lists.items(), strict=True):
+    for panels, (title, terms) in zip(axes.reshape(len(lists), -1), lists.items(), strict=True):
         for cluster, (axis, name) in enumerate(zip(panels, names, strict=False)):
-            _draw_bars(axis, own[own["cluster"] == cluster], colours[cluster])
-            axis.set(xlim=(0, 1.04 * own["score"].max()), xlabel=title)
+            _draw_bars(axis, terms[terms["cluster"] == cluster], colours[cluster])
+            axis.set(xlim=(0, 1.04 * terms["score"].max()), xlabel=title)
             axis.set_title(name, color=colours[cluster])
             if cluster % 2:
                 axis.yaxis.tick_right()
@@ -108,10 +102,7 @@ def _draw_bars(axis: Axes, terms: pd.DataFrame, colour: str) -> None:
 
 
 def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> Figure:
-    """Show the `log_odds` of keywords in the class of their cluster, by `name` of a list.
-
-    Shuffled are the mean log-odds of the same words given to the clusters at random, by name.
-    """
+    """Show the `log_odds` of keywords in their cluster's class, by `name`, and shuffled means."""
     lists = split(frame, "name")
     _, (axis,) = style.new_figure(1.2 + 0.45 * len(lists))
     for place, (name, rows) in enumerate(lists.items()):
@@ -132,30 +123,28 @@ def plot_associations(frame: pd.DataFrame, shuffled: dict[str, np.ndarray]) -> F
 def plot_courses(
     frame: pd.DataFrame, measures: dict[str, str], conditions: dict[str, str]
 ) -> Figure:
-    """Show measures over each `epoch`: in rows, by `set` in columns, by `condition` in lines.
+    """Show titled measures over each `epoch`, one column per `set`, one line per `condition`.
 
     Lines are means over every `draw` and end where one of them has no value; bands are their range.
-    Measures and conditions come with what to call them; all conditions, so that each keeps its
-    colour.
     """
     sets, colours = split(frame, "set"), dict(zip(conditions, cycle(PALETTE[1:]), strict=False))
     shown = [condition for condition in conditions if (frame["condition"] == condition).any()]
     figure, axes = new_grid(0.7 + 1.9 * len(measures), len(measures), len(sets), sharey="row")
     for column, (name, rows) in enumerate(sets.items()):
-        for axis, measure in zip(axes[:, column], measures, strict=True):
-            for condition, own in split(rows, "condition").items():
-                draws = own.pivot_table(measure, "epoch", "draw", dropna=False).dropna()
-                look = {"color": colours[condition]}
-                axis.plot(draws.index, draws.mean(axis=1), lw=1.8, **look)
+        for axis, (measure, title) in zip(axes[:, column], measures.items(), strict=True):
+            axis.set_ylabel("" if column else title)
+            for condition in shown:
+                draws = rows[rows["condition"] == condition]
+                draws = draws.pivot_table(measure, "epoch", "draw", dropna=False).dropna()
+                colour = colours[condition]
+                axis.plot(draws.index, draws.mean(axis=1), lw=1.8, color=colour)
                 span = draws.min(axis=1), draws.max(axis=1)
-                axis.fill_between(draws.index, *span, alpha=0.2, lw=0, **look)
+                axis.fill_between(draws.index, *span, alpha=0.2, lw=0, color=colour)
         axes[0, column].set_title(name)
         axes[-1, column].set_xlabel("epoch")
-    for axis, title in zip(axes[:, 0], measures.values(), strict=True):
-        axis.set_ylabel(title)
-    lines = [axes[0, 0].plot([], [], color=colours[condition], lw=1.8)[0] for condition in shown]
-    names = [conditions[condition] for condition in shown]
-    figure.legend(lines, names, loc="outside upper center", ncols=min(3, len(lines)))
+    for condition in shown:
+        axes[0, 0].plot([], [], color=colours[condition], lw=1.8, label=conditions[condition])
+    figure.legend(loc="outside upper center", ncols=min(3, len(shown)))
     return figure
 
 
@@ -179,5 +168,5 @@ def plot_warming(losses: dict[str, list[float]]) -> Figure:
     _, (axis,) = style.new_figure(3.3)
     for colour, (name, values) in zip(cycle(PALETTE[1:]), losses.items()):
         draw_line(axis, range(1, len(values) + 1), values, colour, label=name)
-    told = "epoch of the MLM head alone"
-    return finish(axis, xlabel=told, ylabel="masked-language loss (nats)")
+    epoch = "epoch of the MLM head alone"
+    return finish(axis, xlabel=epoch, ylabel="masked-language loss (nats)")

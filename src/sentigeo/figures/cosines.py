@@ -1,29 +1,21 @@
 """Figures of similarity and neighbours."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from sentigeo.analysis.cosines import PairCounts
 from sentigeo.figures import style
 from sentigeo.figures.style import GREY, LINES, draw_line, error_bars, finish, new_figure, split
 from sentigeo.stats import unfold
 
-if TYPE_CHECKING:
-    from sentigeo.analysis.cosines import PairCounts
-
 POINTS = 100  # of a distribution of cosines
 
 
-def plot_cosines(
-    matrices: dict[str, np.ndarray], labels: np.ndarray, classes: Sequence[str]
-) -> Figure:
-    """Show (n, n) cosines by stage as heat maps; the (n,) labels of their texts are in order.
-
-    They stand side by side, or one below the other if there are many classes.
-    """
+def plot_cosines(matrices: style.Arrays, labels: np.ndarray, classes: Sequence[str]) -> Figure:
+    """Show (n, n) cosines by stage as heat maps; the (n,) labels of their texts are in order."""
     present = np.unique(labels)
     many = len(present) > style.FEW
     rows, columns = (len(matrices), 1) if many else (1, len(matrices))
@@ -44,47 +36,42 @@ def plot_cosines(
     return figure
 
 
-def plot_pair_kinds(counts: "dict[str, PairCounts]") -> Figure:
+def plot_pair_kinds(counts: dict[str, PairCounts]) -> Figure:
     """Show how the cosines of pairs within a class and between classes are distributed."""
     figure, panels = style.new_panels(2.9, counts)
-    for axis, own in panels:
-        kinds = {"within a class": own.within.sum(axis=0), "between classes": own.between}
+    for axis, pairs in panels:
+        kinds = {"within a class": pairs.within.sum(axis=0), "between classes": pairs.between}
         for colour, (kind, bins) in zip(LINES, kinds.items(), strict=False):
             coarse = bins.reshape(POINTS, -1).sum(axis=1)
-            places = np.linspace(*own.span, POINTS, endpoint=False)
+            places = np.linspace(*pairs.span, POINTS, endpoint=False)
             axis.plot(places, coarse / max(coarse.sum(), 1), color=colour, lw=1.8, label=kind)
         axis.set_xlabel("cosine")
     return finish(figure.axes[0], ylabel="share of pairs")
 
 
 def plot_thresholds(curves: dict[str, pd.DataFrame]) -> Figure:
-    """Show `precision` against `recall` of taking pairs above a threshold for pairs of one class.
-
-    One row per threshold; all pairs pass the first.
-    """
+    """Show `precision` against `recall` of pairs of one class, from the lowest threshold on."""
     _, (axis,) = new_figure(3.2)
     for colour, (name, curve) in zip(LINES, curves.items(), strict=False):
         seen, label = curve[curve["recall"] > 0.01], style.stage(name)
         axis.plot(seen["recall"], seen["precision"], color=colour, lw=1.8, label=label)
         axis.axhline(curve["precision"].iloc[0], color=GREY, ls="--", lw=1)
-    told = "recall: share of same-class pairs above the threshold"
-    return finish(axis, xlabel=told, ylabel="precision")
+    recall = "recall: share of same-class pairs above the threshold"
+    return finish(axis, xlabel=recall, ylabel="precision")
 
 
 def plot_shots(curve: pd.DataFrame, chance: float) -> Figure:
-    """Show the `estimate` of accuracy by `group`, `method` and labelled texts (`shots`).
-
-    The range of draws, from `bottom` to `top`, is a band; chance is what guessing gives.
-    """
+    """Show the `estimate` and range (`bottom`, `top`) of accuracy by `group`, `method`, `shots`."""
     figure, panels = style.new_panels(3.2, split(unfold(curve), "group"), sharey=True)
-    for axis, own in panels:
-        for colour, (method, rows) in zip(LINES, split(own, "method").items(), strict=False):
-            shots = rows["shots"]
-            draw_line(axis, shots, rows["value"], colour, label=method)
-            axis.fill_between(shots, rows["bottom"], rows["top"], color=colour, alpha=0.15, lw=0)
+    for axis, group in panels:
+        for colour, method in zip(LINES, curve["method"].unique(), strict=False):
+            rows = group[group["method"] == method]
+            draw_line(axis, rows["shots"], rows["value"], colour, label=method)
+            span = rows["shots"], rows["bottom"], rows["top"]
+            axis.fill_between(*span, color=colour, alpha=0.15, lw=0)
         axis.axhline(chance, color=GREY, ls="--", lw=1)
         axis.set_xscale("log", base=2)
-        ticks = sorted(own["shots"].unique())
+        ticks = sorted(group["shots"].unique())
         axis.set(xticks=ticks, xticklabels=ticks, xlabel="labelled texts of each class")
     return finish(figure.axes[0], ylabel="accuracy")
 
@@ -99,8 +86,8 @@ def plot_lengths_and_cosines(frame: pd.DataFrame) -> Figure:
     axis.set_xscale("log")
     axis.set_xticks(places, [f"{place:.0f}" for place in places])
     axis.minorticks_off()
-    told = "words of the texts (mean of a fifth of them)"
-    return finish(axis, xlabel=told, ylabel="mean cosine of pairs")
+    words = "words of the texts (mean of a fifth of them)"
+    return finish(axis, xlabel=words, ylabel="mean cosine of pairs")
 
 
 def plot_sentences(
@@ -114,5 +101,5 @@ def plot_sentences(
         axis.scatter(places[order][rows], rows, s=22, color=colour, label=sense)
     axis.set_yticks(range(len(texts)), [texts[row] for row in order], fontsize=7)
     axis.set_ylim(len(texts) - 0.5, -0.5)
-    told = f"place of '{word}' on the first principal component"
-    return finish(axis, {"loc": "lower left"}, xlabel=told)
+    place = f"place of '{word}' on the first principal component"
+    return finish(axis, {"loc": "lower left"}, xlabel=place)

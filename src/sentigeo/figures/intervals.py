@@ -52,10 +52,7 @@ def plot_lengths(
 
 
 def plot_estimates(frame: pd.DataFrame, axis_label: str, reference: float | None = None) -> Figure:
-    """Show each `estimate` with its interval, one row per `name`, one panel per `group`.
-
-    A dashed line is the reference to compare with, such as what guessing would give.
-    """
+    """Show each `estimate`, one row per `name`, one panel per `group`, and a reference line."""
     names = list(frame["name"].unique())
     shown = split(unfold(frame).assign(condition=""), "group")
     figure, panels = style.new_panels(1.3 + 0.28 * len(names), shown, sharey=True)
@@ -80,13 +77,13 @@ def plot_conditions(frame: pd.DataFrame, axis_label: str, reference: float | Non
 def _draw_dots(
     axis: Axes, frame: pd.DataFrame, names: list[str], colours: Sequence[str], at: float | None
 ) -> None:
-    """Draw estimates as dots with intervals, conditions below each other, and a line at a value."""
     conditions = split(frame, "condition")
     for number, (condition, rows) in enumerate(conditions.items()):
         shift = 0.22 * (number - (len(conditions) - 1) / 2)
         places = [names.index(name) + shift for name in rows["name"]]
-        look: dict[str, Any] = {"color": colours[number], "label": stage(condition), "fmt": "o"}
-        axis.errorbar(rows["value"], places, xerr=error_bars(rows), ms=5, capsize=2.5, **look)
+        options: dict[str, Any] = {"color": colours[number], "label": stage(condition)}
+        options |= {"xerr": error_bars(rows), "fmt": "o", "ms": 5, "capsize": 2.5}
+        axis.errorbar(rows["value"], places, **options)
     if at is not None:
         axis.axvline(at, color=GREY, ls="--", lw=1)
     style.name_rows(axis, names)
@@ -97,8 +94,8 @@ def plot_layers(frame: pd.DataFrame, axis_label: str) -> Figure:
     names = list(frame["name"].unique())
     figure, panels = style.new_panels(3.2, split(unfold(frame), "group"), sharey=True)
     for axis, group in panels:
-        for name, rows in split(group, "name").items():
-            number = names.index(name)
+        for number, name in enumerate(names):
+            rows = group[group["name"] == name]
             places = rows["layer"] + 0.08 * (number - (len(names) - 1) / 2)
             bars, colour = error_bars(rows), LINES[number]
             draw_line(axis, places, rows["value"], colour, bars, label=stage(name))
@@ -120,21 +117,6 @@ def plot_curves(frame: pd.DataFrame) -> Figure:
     for condition, colour in colours.items():
         axes[0].plot([], [], "o-", color=colour, label=condition)
     return finish(axes[0], {"title": "contrastive\nsamples"})
-
-
-def plot_dose(frame: pd.DataFrame, band: tuple[float, float], axis_label: str) -> Figure:
-    """Show a `value` over the `dose`, one line per `seed`, and the band of seed noise at dose 0."""
-    _, (axis,) = style.new_figure(3.2)
-    runs = frame.pivot_table("value", "dose", "seed")
-    places = range(len(runs))
-    axis.axhspan(*band, color=GREY, alpha=0.2, lw=0, label="seed noise at dose 0")
-    for seed in runs:
-        draw_line(axis, places, runs[seed], PALETTE[5], alpha=0.5, lw=1, zorder=1.5)
-    means = frame.groupby("dose")["value"].mean()
-    axis.plot(places, means, "o-", color=PALETTE[1], lw=2, label="mean of seeds")
-    axis.set_xticks(places, map(str, runs.index))
-    told = "contrastive samples among the training texts"
-    return finish(axis, xlabel=told, ylabel=axis_label)
 
 
 def plot_reliability(frame: pd.DataFrame, guess: float) -> Figure:

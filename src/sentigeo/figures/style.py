@@ -1,8 +1,7 @@
-"""The look of every figure: page width, colours, names, and the parts that figures are made of."""
+"""What all figures share: page width, colours, names, and the parts they are made of."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 Shown = TypeVar("Shown")
+Arrays = Mapping[str, np.ndarray]  # by stage or set
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the first two are the
 # negative and the positive class in every figure.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -43,7 +43,7 @@ def stage(name: str) -> str:
 def class_colours(count: int) -> list[str]:
     """Return hex colours of classes; evenly spaced hues where the palette has too few."""
     many = sns.husl_palette(count, s=0.9, l=0.65).as_hex()
-    return list(PALETTE[:count] if count <= len(PALETTE) else many)
+    return list(PALETTE[:count] if count <= FEW else many)
 
 
 def cluster_colours(count: int) -> list[str]:
@@ -74,10 +74,10 @@ def new_panels(
     return figure, list(zip(axes[0], shown.values(), strict=True))
 
 
-def finish(axis: Axes, legend: Mapping[str, Any] = MappingProxyType({}), **names: str) -> Figure:
+def finish(axis: Axes, legend: Mapping[str, Any] | None = None, **names: str) -> Figure:
     """Name the axes of a chart, put a legend into it, and return its figure."""
     axis.set(**names)
-    axis.legend(**legend)
+    axis.legend(**(legend or {}))
     return axis.figure  # type: ignore[return-value]
 
 
@@ -92,26 +92,26 @@ def error_bars(frame: pd.DataFrame) -> np.ndarray:
     return np.maximum(lengths, 0.0)  # equal numbers may differ in their last digit
 
 
-def draw_line(axis: Axes, x: Any, y: Any, colour: str, bars: Any = None, **look: Any) -> None:
+def draw_line(axis: Axes, x: Any, y: Any, colour: str, bars: Any = None, **options: Any) -> None:
     """Draw a line through dots; bars are the (n,) or (2, n) lengths of their error bars."""
-    look = {"fmt": "o-", "ms": 4, "capsize": 2.5, "zorder": 2, **look}
-    axis.errorbar(x, y, yerr=bars, color=colour, **look)
+    options = {"fmt": "o-", "ms": 4, "capsize": 2.5, "zorder": 2, **options}
+    axis.errorbar(x, y, yerr=bars, color=colour, **options)
 
 
 def draw_heat_map(
-    axis: Axes, values: np.ndarray, across: Sequence[str], down: Sequence[str], **look: Any
+    axis: Axes, values: np.ndarray, across: Sequence[str], down: Sequence[str], **options: Any
 ) -> AxesImage:
     """Draw (rows, columns) values as coloured cells with the names of columns and rows."""
-    image = axis.imshow(values, **{"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, **look})
+    image = axis.imshow(values, **{"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, **options})
     axis.set_xticks(range(len(across)), across)
     axis.set_yticks(range(len(down)), down)
     axis.grid(visible=False)
     return image
 
 
-def name_rows(axis: Axes, names: Collection[str], **look: Any) -> None:
+def name_rows(axis: Axes, names: Collection[str]) -> None:
     """Name the rows of a chart, which lie at 0, 1, ... from the top."""
-    axis.set_yticks(range(len(names)), list(names), **look)
+    axis.set_yticks(range(len(names)), list(names))
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.grid(axis="y", visible=False)
 
@@ -132,9 +132,8 @@ class Colouring:
 def colour_clusters(members: np.ndarray, overview: pd.DataFrame) -> Colouring:
     """Colour texts by (n,) cluster, named by the first `keywords` of each `cluster` (from 1)."""
     words = overview["keywords"].str.split(", ").str[:NAMING].str.join(", ")
-    numbered = zip(overview["cluster"], words, strict=True)
-    names = [f"cluster {number}: {own}".removesuffix(": ") for number, own in numbered]
-    return Colouring(members, names, cluster_colours(len(names)))
+    names = ("cluster " + overview["cluster"].astype(str) + ": " + words).str.removesuffix(": ")
+    return Colouring(members, list(names), cluster_colours(len(names)))
 
 
 def colour_labels(labels: np.ndarray, classes: Sequence[str]) -> Colouring:

@@ -4,7 +4,8 @@ A rule is a tree of plain values, as `notebooks/claims.yaml` holds it. Its leave
 with numbers; everything above them says how their verdicts become one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from sentigeo.errors import UserError
@@ -57,10 +58,7 @@ def judge_all(verdicts: list[str]) -> str:
 
 
 def judge_separation(overlap: list[str], apart: list[str], rise: list[str]) -> str:
-    """Judge a claim that what overlapped lies apart now, by verdicts in each of several spaces.
-
-    They say whether it did overlap, lies apart now, and lies further apart than it did.
-    """
+    """Judge a claim that what overlapped lies apart now, and further apart than it did."""
     if {*overlap, *apart, *rise} == {SUPPORTED}:
         return SUPPORTED
     if SUPPORTED not in rise:
@@ -82,19 +80,17 @@ CONDITIONS = {
     "partly_unless": {SUPPORTED: PARTLY},
     "refuted_only_if": {REFUTED: NOT_SUPPORTED},
 }
-SPACES = {"overlap", "apart", "rise"}  # of a separation
+SEPARATION = {"overlap", "apart", "rise"}
 
 
 def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
-    """Return the verdict of a rule.
+    """Return the verdict of a rule; that a metric it asks for is not there is an error.
 
-    Args:
-        rule: `{above: {metric: number}}`, likewise `below`, `apart`, `within` and `between`, with
-            one metric or several, which then are parts of one claim; `{all: [rules]}`, whose parts
-            are rules; `{holds: [rules]}`, refuted unless all are supported; `{separation: ...}`; or
-            `{rule: ..., only_if: ...}` with one or more of `CONDITIONS`. A `*` in a metric's name
-            stands for anything.
-        metrics: Estimates by name; that one which the rule asks for is not there is an error.
+    A rule is `{above: {metric: number}}`, likewise `below`, `apart`, `within` and `between`, with
+    one metric or several, which then are parts of one claim; `{all: [rules]}`, whose parts are
+    rules; `{holds: [rules]}`, refuted unless all are supported; `{separation: ...}`; or
+    `{rule: ..., only_if: ...}` with one or more of `CONDITIONS`. A `*` in a metric's name stands
+    for anything.
     """
     if "rule" in rule:
         verdict = judge(rule["rule"], metrics)
@@ -108,25 +104,25 @@ def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
     if word == "holds":
         return SUPPORTED if {judge(part, metrics) for part in content} == {SUPPORTED} else REFUTED
     if word == "separation":
-        return judge_separation(**{name: _compare(own, metrics) for name, own in content.items()})
+        return judge_separation(**{name: _compare(part, metrics) for name, part in content.items()})
     return judge_all(_compare(rule, metrics))
 
 
 def leaves_of(rule: Rule) -> list[tuple[str, str, Any]]:
     """Return word, metric and number of every comparison in a rule; an unknown word is an error."""
+    parts: Iterable[Rule] = rule.values()
     if "rule" in rule:
         _check_words(rule.keys() - {"rule"}, CONDITIONS)
-        parts = list(rule.values())
     elif len(rule) != 1:
-        raise UserError(f"a rule is one word and what it is about, not {len(rule)}")
+        raise UserError(f"a rule has exactly one key, not {len(rule)}")
+    elif "separation" in rule:
+        _check_words(rule["separation"], SEPARATION)
+        parts = rule["separation"].values()
+    elif "all" in rule or "holds" in rule:
+        [parts] = rule.values()
     else:
-        [(word, content)] = rule.items()
-        if word not in ("all", "holds", "separation"):
-            _check_words([word], COMPARISONS)
-            return [(word, metric, number) for metric, number in content.items()]
-        if word == "separation":
-            _check_words(content, SPACES)
-        parts = list(content.values()) if word == "separation" else content
+        _check_words(rule, COMPARISONS)
+        return [(word, *pair) for word, compared in rule.items() for pair in compared.items()]
     return [comparison for part in parts for comparison in leaves_of(part)]
 
 
@@ -142,18 +138,12 @@ def list_bounds(rule: Rule, metric: str) -> list[float]:
 
 def match_names(pattern: str, names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the names that a pattern with at most one `*` stands for, and what the `*` is."""
-    before, star, after = pattern.partition("*")
-    if not star:
-        return [(name, "") for name in names if name == pattern]
-    return [
-        (name, name[len(before) : len(name) - len(after)])
-        for name in names
-        if len(name) > len(before + after) and name.startswith(before) and name.endswith(after)
-    ]
+    shape = re.compile(re.escape(pattern).replace(r"\*", "(.+)"))
+    matches = filter(None, map(shape.fullmatch, names))
+    return [(match.string, "".join(match.groups())) for match in matches]
 
 
 def _compare(rule: Rule, metrics: Mapping[str, Estimate]) -> list[str]:
-    """Return the verdict on every metric of a comparison."""
     verdicts = []
     for word, pattern, bound in leaves_of(rule):
         found = [metrics[name] for name, _ in match_names(pattern, metrics)]
@@ -163,7 +153,7 @@ def _compare(rule: Rule, metrics: Mapping[str, Estimate]) -> list[str]:
     return verdicts
 
 
-def _check_words(words: Any, known: Any) -> None:
+def _check_words(words: Iterable[str], known: Collection[str]) -> None:
     for word in words:
         if word not in known:
-            raise UserError(f"'{word}' is none of {', '.join(sorted(known))}")
+            raise UserError(f"'{word}' is not one of {', '.join(sorted(known))}")

@@ -1,7 +1,7 @@
 """Try a sentence: what is predicted, what is near, where it lies, which words decide."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -10,18 +10,76 @@ import numpy as np
 import pandas as pd
 from IPython.display import Image, display
 from sklearn.decomposition import PCA
+from torch import Tensor
+from transformers import AutoModelForSequenceClassification
 
-from sentigeo.analysis.similarity import nearest_rows
+from sentigeo.analysis.few_shot import nearest_rows
+from sentigeo.analysis.probes import fit_probe
+from sentigeo.encoder.encoder import load_with_head
 from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring
-from sentigeo.own_texts.decisions import Decide, Reading
+from sentigeo.own_texts.read import BATCH, Reading, is_classifier
+from sentigeo.progress import track
 from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
 from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 
 MOST_PIECES = 64  # parts of a text that are occluded in turn; of a longer one they are phrases
 WIDTH = 640  # pixels of the picture of its place
 SERVED = "JPY_SESSION_NAME"  # set by a notebook server in the kernels it starts
+LEARNT = 5_000  # texts that a probe learns from
+SMALL = 20  # texts of a group, of which a fifth would be too few
+Decide = Callable[[Sequence[str]], np.ndarray]  # texts to (n, classes) probabilities
+
+
+def decide_by_classifier(source: str, reading: Reading) -> tuple[Decide, list[str]]:
+    """Return what a model's classification head decides, and the names of its classes."""
+    kind, encoder = AutoModelForSequenceClassification, reading.encoder
+    model, _ = load_with_head(kind, source, encoder.revision, seed=0)
+    model.eval().to(encoder.model.device)
+
+    def read(ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = model(ids, attention_mask=mask.long()).logits
+        return logits.softmax(dim=-1)
+
+    labels: dict[int, str] = model.config.id2label  # type: ignore[assignment,union-attr]
+    names = [labels[number] for number in sorted(labels)]
+    return lambda texts: reading.in_batches(texts, read), names
+
+
+def choose_decision(
+    source: str, reading: Reading, vectors: np.ndarray, known: Colouring
+) -> tuple[Decide, Sequence[str]]:
+    """Return what decides, and about which classes: a classifier itself, else a probe of groups."""
+    if is_classifier(reading.encoder):
+        return decide_by_classifier(source, reading)
+    return decide_by_probe(vectors, known.groups, reading), known.names
+
+
+def decide_many(decide: Decide, texts: Sequence[str]) -> np.ndarray:
+    """Return the (n, classes) probabilities of many texts; short ones are decided together."""
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    parts = np.array_split(order, max(1, len(order) // (8 * BATCH)))
+    found = [decide([texts[row] for row in part]) for part in track(parts, "deciding")]
+    return np.concatenate(found)[np.argsort(order)]
+
+
+def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -> Decide:
+    """Return what logistic regression on about as many (n, d) vectors of each group decides."""
+    rng = np.random.default_rng(0)
+    order, present = rng.permutation(len(groups)), np.unique(groups)
+    even = [order[groups[order] == group][: LEARNT // len(present)] for group in present]
+    rows = rng.permutation(np.concatenate(even))
+    cut = len(rows) // 5  # these choose its strength; where a group is very small all do
+    train, chosen = (rows[cut:], rows[:cut]) if min(map(len, even)) >= SMALL else (rows, rows)
+    probe = fit_probe(vectors[train], groups[train], vectors[chosen], groups[chosen])
+
+    def decide(texts: Sequence[str]) -> np.ndarray:
+        found = np.zeros((len(texts), int(groups.max()) + 1))
+        found[:, probe.classes_] = probe.predict_proba(reading.vectors_of_few(texts))
+        return found
+
+    return decide
 
 
 @dataclass(frozen=True)
@@ -64,7 +122,7 @@ class Explorer:
         return Finding(sentence, probabilities, near, self._map.transform(vector[None])[0], words)
 
     def show(self, sentence: str) -> None:
-        """Show what there is to see about a sentence."""
+        """Show the same in a notebook."""
         found = self.explore(sentence)
         best = int(found.probabilities.argmax())
         page = Page()
@@ -73,12 +131,11 @@ class Explorer:
             "The words, by how much this probability falls without each (blue) or rises (orange):"
         )
         listed = ", ".join(f"{row.word} {row.occlusion:+.3f}" for row in found.words.itertuples())
-        coloured = _colour_words(found.sentence, found.words)
-        display({"text/html": coloured, "text/plain": listed}, raw=True)
+        page.show(_colour_words(found.sentence, found.words), listed)
         page.table(found.near, "Nearest texts by cosine.", {"cosine": "{:.3f}"})
         figure = plot_place(self._points, self.groups, found.place)
-        look = {"alt": "Where the sentence lies among the known texts.", "width": WIDTH}
-        display(Image(data=draw_png(figure), **look), metadata={"image/png": look})
+        facts = {"alt": "Where the sentence lies among the known texts.", "width": WIDTH}
+        display(Image(data=draw_png(figure), **facts), metadata={"image/png": facts})
 
     def box(self) -> None:
         """Show a text box if a notebook server runs this; a report has no one to type into it."""
@@ -115,8 +172,7 @@ class Explorer:
 
 
 def _colour_words(sentence: str, words: pd.DataFrame) -> str:
-    """Return a sentence as HTML with a background behind each word."""
-    strongest = max(words["occlusion"].abs().max(), 1e-9) if len(words) else 1.0
+    strongest = max(words["occlusion"].abs().max(), 1e-9)
     parts, last = [], 0
     for _, begin, end, size in words.itertuples(index=False):
         colour = "0, 114, 178" if size > 0 else "213, 94, 0"

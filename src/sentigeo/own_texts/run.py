@@ -20,10 +20,8 @@ from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
 from sentigeo.paths import NOTEBOOKS, ROOT
 from sentigeo.progress import RunProgress
-from sentigeo.report.execute import Process, run_notebook
-from sentigeo.report.notebook import STAGE_VARIABLE
-from sentigeo.report.page import Page
-from sentigeo.report.plan import check_parameters
+from sentigeo.report.execute import Process, check_parameters, run_notebook
+from sentigeo.report.notebook import STAGE_VARIABLE, Page
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
 NOTEBOOK, SUMMARY = "your_texts.ipynb", "summary.md"
@@ -32,7 +30,7 @@ FILES = {
     SUMMARY: "what was found, in short",
     NOTEBOOK: "the executed notebook, with every step",
     "map.html": "the interactive map: point at a text to read it, search, colour",
-    "rows.csv": "a row a text: cluster, distance from its centre, place on the maps",
+    "rows.csv": "one row per text: cluster, distance from its centre, place on the maps",
     "embeddings.npy": "the vectors, in the order of rows.csv",
     "clusters.csv": "the clusters: how many texts, which keywords",
     "keywords.csv": "the words that set each cluster apart, with their scores",
@@ -93,7 +91,6 @@ class OwnFolder(Page):
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[Path]:
-        """Hand out where a file of `FILES` goes; say in a sentence if it cannot be written."""
         if name not in FILES:
             raise ValueError(f"{name} is not among the files of a run")
         try:
@@ -104,7 +101,7 @@ class OwnFolder(Page):
 
 
 def open_own_folder(by_hand: str) -> OwnFolder:
-    """Return the folder of a running `make texts`, or another one where a notebook runs by hand."""
+    """Return the folder of a running `make texts`, or that of a notebook that runs by hand."""
     folder = Path(os.environ.get(STAGE_VARIABLE, ROOT / Path(by_hand).expanduser()))
     folder.mkdir(parents=True, exist_ok=True)
     return OwnFolder(folder)
@@ -114,8 +111,7 @@ def open_own_folder(by_hand: str) -> OwnFolder:
 def fill_folder(out: Path) -> Iterator[Path]:
     """Hand out an empty folder; when all went well its files are moved to `out`, else removed.
 
-    Files of an earlier run are replaced or removed, whatever else is there is left alone. A run
-    that was killed leaves a hidden folder, which the next one removes.
+    Files of an earlier run are replaced or removed, also what a killed one left; others stay.
     """
     existed, stage = out.is_dir(), out / UNFINISHED
     with _claim(out):
@@ -123,7 +119,11 @@ def fill_folder(out: Path) -> Iterator[Path]:
             shutil.rmtree(stage, ignore_errors=True)
             stage.mkdir()
             yield stage
-            _move(stage, out)
+            for name in FILES:
+                if (stage / name).is_file():
+                    (stage / name).replace(out / name)
+                else:
+                    (out / name).unlink(missing_ok=True)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
             if not existed:
@@ -134,37 +134,26 @@ def fill_folder(out: Path) -> Iterator[Path]:
 @contextmanager
 def _claim(out: Path) -> Iterator[None]:
     """Make a folder if need be and keep other runs out of it; refuse one of other things."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()) and not any((out / own).exists() for own in (NOTEBOOK, UNFINISHED)):
-            raise UserError(f"{out} holds other files: give a new or an empty folder.")
-        folder = os.open(out, os.O_RDONLY)
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None
+    out.mkdir(parents=True, exist_ok=True)
+    ours = out / NOTEBOOK, out / UNFINISHED
+    if any(out.iterdir()) and not any(path.exists() for path in ours):
+        raise UserError(f"{out} holds other files: give a new or an empty folder.")
+    folder = os.open(out, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not (out.is_dir() and os.path.samestat(os.fstat(folder), out.stat())):
             raise BlockingIOError  # another run has just removed it
-        yield
     except BlockingIOError:
+        os.close(folder)
         raise UserError(f"Another run is writing to {out}.") from None
+    try:
+        yield
     finally:
         os.close(folder)
 
 
-def _move(stage: Path, out: Path) -> None:
-    for name in FILES:
-        if (stage / name).is_file():
-            (stage / name).replace(out / name)
-        else:
-            (out / name).unlink(missing_ok=True)
-
-
 def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
-    """Execute `90_your_texts` with its parameters and put what it makes into a folder.
-
-    What is wrong with the texts, k or the model is said before a kernel starts.
-    """
+    """Execute `90_your_texts` into a folder; what is wrong with its parameters is said before."""
     check_parameters(SOURCE, parameters)
     fields = (parameters[name] for name in ("source", "text_field", "label_field"))
     texts = read_own_texts(*fields)

@@ -1,4 +1,4 @@
-"""Clusters, maps and keywords of a person's own texts, few or very many."""
+"""Clusters, maps and keywords of a person's own texts, and what is said about them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,15 +6,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from sentigeo.analysis import cluster_study
 from sentigeo.analysis.clusters import Clusters, align_clusters, find_clusters, pick_typical
 from sentigeo.analysis.keywords import count_terms, keep_best, least_texts, log_odds, top_terms
 from sentigeo.analysis.maps import largest_perplexity, load_maps, some_rows
 from sentigeo.cache import Store
+from sentigeo.encoder.encoder import PACKAGED_NAME
+from sentigeo.encoder.tokens import count_tokens
 from sentigeo.errors import UserError
 from sentigeo.figures.interactive import make_map_page
 from sentigeo.figures.style import Colouring, colour_clusters, colour_labels
-from sentigeo.own_texts.read import LEAST, OwnTexts
+from sentigeo.own_texts.read import LEAST, OwnTexts, Reading
+from sentigeo.paths import SITE_SOURCE
+from sentigeo.text import excerpt, plain
 
 STUDIED = 1_000  # texts that k is chosen with
 CLUSTERED = 20_000  # texts that clusters are found in; all others go to the nearest
@@ -24,6 +30,7 @@ MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # what to call them
 PERPLEXITY = 30.0
 MOST_CLUSTERS = 30
 LEAST_SCORE = 2.0  # standard errors by which a keyword's odds surpass those of other clusters
+RESAMPLES = 200  # behind the intervals of agreement with labels
 
 
 def read_k(k: Any, texts: OwnTexts) -> int | None:
@@ -58,18 +65,14 @@ def map_own(vectors: np.ndarray, store: Store) -> dict[str, np.ndarray]:
     perplexity = min(PERPLEXITY, largest_perplexity(len(seen)))
     wanted = [(method, 0) for method in MAPS]
     maps = {}
-    for own in load_maps(store, vectors[seen], vectors[others], wanted, perplexity):
-        maps[own.method] = np.empty((len(vectors), 2), np.float32)
-        maps[own.method][seen], maps[own.method][others] = own.fitted, own.placed
+    for drawn in load_maps(store, vectors[seen], vectors[others], wanted, perplexity):
+        maps[drawn.method] = points = np.empty((len(vectors), 2), np.float32)
+        points[seen], points[others] = drawn.fitted, drawn.placed
     return maps
 
 
 def find_keywords(texts: OwnTexts, members: np.ndarray, k: int, count: int = 10) -> pd.DataFrame:
-    """List the words and pairs of words that set each cluster apart, if texts have any in common.
-
-    Columns are `cluster` (from 1), `term`, `score` (log-odds), `texts` (of the cluster that use it,
-    of at most `CLUSTERED` that were counted).
-    """
+    """List what sets each `cluster` (from 1) apart: `term`, `score` (log-odds), `texts` with it."""
     seen = some_rows(len(members), CLUSTERED)
     try:
         terms = count_terms([texts.clean[row] for row in seen], least_texts(len(seen)))
@@ -98,10 +101,7 @@ def _drop_nested(top: pd.DataFrame) -> pd.DataFrame:
 def list_typical(
     texts: OwnTexts, distances: np.ndarray, members: np.ndarray, count: int = 5
 ) -> pd.DataFrame:
-    """List a count of texts nearest to the centroid of each cluster, no text twice.
-
-    Distances are (n, k). Returns columns `cluster` (from 1), `row`, `distance`, `text`.
-    """
+    """List the texts with the smallest (n, k) distances as `cluster`, `row`, `distance`, `text`."""
     first = pd.Series(texts.clean).drop_duplicates().index.to_numpy()
     typical = pick_typical(distances[first], members[first], count)
     rows = [
@@ -125,20 +125,16 @@ def colour_texts(
 def summarise_clusters(keywords: pd.DataFrame, members: np.ndarray, k: int) -> pd.DataFrame:
     """Return columns `cluster` (from 1), `texts`, `share`, `keywords`; one row per cluster."""
     sizes = np.bincount(members, minlength=k)
-    words = keywords.groupby("cluster")["term"].agg(", ".join)
     found = pd.DataFrame({"cluster": range(1, k + 1), "texts": sizes})
-    found["share"] = found["texts"] / len(members)
+    found["share"] = sizes / len(members)
+    words = keywords.groupby("cluster")["term"].agg(", ".join)
     return found.assign(keywords=[words.get(number, "") for number in found["cluster"]])
 
 
 def list_rows(
     texts: OwnTexts, members: np.ndarray, distances: np.ndarray, maps: dict[str, np.ndarray]
 ) -> pd.DataFrame:
-    """Put the cluster, (n, k) distances and (n, 2) maps of every text side by side.
-
-    Columns are `row`, `text`, `cluster` (from 1), `distance` (from its centroid), two per map and,
-    with labels, `label`, `cluster_label` (the one that its cluster is given) and `agrees`.
-    """
+    """Put what was found about each text, by its cluster, (n, k) distances and maps, in a row."""
     found: dict[str, Any] = {"row": texts.rows, "text": texts.texts, "cluster": members + 1}
     found["distance"] = distances[np.arange(len(members)), members]
     for method, points in maps.items():
@@ -158,12 +154,56 @@ def list_predictions(probabilities: np.ndarray, classes: Sequence[str]) -> pd.Da
 
 
 def make_own_map(texts: OwnTexts, maps: dict[str, np.ndarray], groups: dict[str, Colouring]) -> str:
-    """Return the interactive map of so many texts as it can show."""
+    """Return the interactive map, of as many texts as it can show."""
     shown = some_rows(len(texts.texts), SHOWN)
     return make_map_page(
         f"{len(shown):,} texts of {texts.name}",
         [texts.texts[row] for row in shown],
         {MAPS[method]: maps[method][shown] for method in ("tsne", "pca")},
-        {name: own.at(shown) for name, own in groups.items()},
+        {name: colouring.at(shown) for name, colouring in groups.items()},
         texts.rows[shown],
     )
+
+
+def _write(paragraph: str, **facts: Any) -> str:
+    """Return a paragraph, which is a macro of the template, on one line."""
+    environment = Environment(loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined)
+    environment.filters |= {"plain": plain, "number": format}
+    macros = environment.get_template("your_texts.md.jinja").module
+    return " ".join(getattr(macros, paragraph)(**facts).split())
+
+
+def describe_texts(texts: OwnTexts) -> str:
+    """Say how many texts there are and what was decided while reading them."""
+    return _write("texts", texts=texts)
+
+
+def describe_reading(reading: Reading, texts: OwnTexts) -> str:
+    """Say what read the texts, how, and how many are too long to be read whole."""
+    encoder, english = reading.encoder, reading.encoder.name == PACKAGED_NAME
+    cut = int((count_tokens(texts.clean, encoder.tokenizer) > reading.max_length).sum())
+    facts = {"kind": type(encoder.model).__name__, "english": english, "cut": cut}
+    return _write("reading", reading=reading, encoder=encoder, count=len(texts.clean), **facts)
+
+
+def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
+    """Say which k was taken, why, and whether a study of so many texts has found groups."""
+    rows, best = study[study["k"] == k].to_dict("records"), cluster_study.pick_stable(study)
+    facts = {"rows": rows, "best": best, "tried": len(study), "lead": study["lead"].max()}
+    return _write("choice", k=k, asked=asked, seen=seen, rules=cluster_study, **facts)
+
+
+def describe_clusters(overview: pd.DataFrame, typical: pd.DataFrame) -> str:
+    """List the clusters with their size, keywords and most typical text."""
+    nearest = typical.groupby("cluster")["text"].first().map(excerpt)
+    rows = overview.assign(nearest=overview["cluster"].map(nearest)).to_dict("records")
+    return "\n".join(_write("row", row=row) for row in rows)
+
+
+def describe_agreement(labels: np.ndarray, members: np.ndarray, field: str) -> str:
+    """Say how far (n,) clusters agree with the (n,) labels of a field, with intervals."""
+    answers = align_clusters(labels, members)
+    found = cluster_study.estimate_agreement(labels, members, answers, RESAMPLES)
+    facts = {"k": len(np.unique(members)), "classes": len(np.unique(labels)), "field": field}
+    facts["chance"] = cluster_study.matched_by_chance(labels, members)
+    return _write("agreement", **facts, **found)

@@ -24,23 +24,16 @@ from sentigeo.files import write_text
 from sentigeo.paths import ROOT
 from sentigeo.progress import NOTE_VARIABLE, RunProgress
 
-POLL = 0.1  # seconds between looks at what runs
-QUIETLY: dict[str, Any] = {"progress_bar": False, "record_timing": False}
-QUIETLY |= {"extra_arguments": ["--log-level=CRITICAL"]}
+POLL = 0.1  # seconds between checks of what runs
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
 
 
 class Process:
     """A notebook that is executed in a process of its own.
 
-    Args:
-        source: The notebook; `copy` is where its executed copy goes.
-        parameters: Values for its parameters cell.
-        notes: Folder in which it says how far it is.
-        variables: Its environment variables, besides those of this process.
-        unmet: Conditions that do not hold, and why.
-        timeout: Seconds it may take; none sets no limit.
-        folder: Where it works.
+    Its executed copy goes to `copy`, and in the folder of notes it says how far it is. It has these
+    environment variables besides those of this process, and works in a folder. Conditions that do
+    not hold are given with why, the timeout in seconds.
     """
 
     def __init__(
@@ -63,9 +56,10 @@ class Process:
         command = [sys.executable, "-m", "sentigeo.report.execute", str(self._job)]
         with self._job.with_suffix(".log").open("w") as log:
             # It leads a session, and ends when this end of its standard input is gone.
-            told: dict[str, Any] = {"stdin": subprocess.PIPE, "start_new_session": True}
-            told |= {"env": os.environ | variables, "cwd": folder}
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, **told)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+                env=os.environ | variables, cwd=folder,
+            )  # fmt: skip
 
     @property
     def seconds(self) -> float:
@@ -103,29 +97,35 @@ def run_notebook(process: Process, progress: RunProgress) -> None:
         process.end()
 
 
+def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
+    """Refuse parameters that a notebook does not have, which papermill would only warn about."""
+    known = set(papermill.inspect_notebook(str(notebook)))
+    for name in sorted(parameters.keys() - known):
+        there = ", ".join(sorted(known))
+        raise UserError(f"{notebook.name} has no parameter '{name}'; it has {there}.")
+
+
 def main(job_file: str) -> int:
     """Execute a notebook as a job file says; what went wrong is written beside it."""
     Thread(target=_end_with_parent, daemon=True).start()
-    path = Path(job_file)
-    job = json.loads(path.read_text("utf-8"))
     try:
-        execute(Path(job["source"]), Path(job["copy"]), job["parameters"], job["unmet"], path)
+        execute(Path(job_file))
     except UserError as error:
-        write_text(path.with_suffix(".error"), str(error))
+        write_text(Path(job_file).with_suffix(".error"), str(error))
         return 1
     return 0
 
 
-def execute(
-    source: Path, copy: Path, parameters: dict[str, Any], unmet: dict[str, str], job: Path
-) -> None:
+def execute(job: Path) -> None:
     """Execute a notebook in the current folder and write its executed copy; see `Process`.
 
-    Beside the file `job` the number of the cell at work is written. An error that was foreseen is
-    one sentence; before any other comes its traceback.
+    Beside the file of the job the number of the cell at work is written. An error that was foreseen
+    is one sentence; before any other comes its traceback.
     """
+    told = json.loads(job.read_text("utf-8"))
+    source, copy = Path(told["source"]), Path(told["copy"])
     notebook = nbformat.read(source, as_version=4)
-    notebook.cells = leave_out(notebook.cells, unmet)
+    notebook.cells = leave_out(notebook.cells, told["unmet"])
 
     def tell(cell: Any, cell_index: int) -> None:
         job.with_suffix(".note").unlink(missing_ok=True)
@@ -133,8 +133,9 @@ def execute(
 
     try:
         papermill.execute_notebook(
-            notebook, str(copy), parameters, **QUIETLY, kernel_name="python3", on_cell_start=tell
-        )
+            notebook, str(copy), told["parameters"], kernel_name="python3", on_cell_start=tell,
+            progress_bar=False, record_timing=False, extra_arguments=["--log-level=CRITICAL"],
+        )  # fmt: skip
     except PapermillExecutionError as error:
         raise UserError(_explain(source, error)) from None
     except DeadKernelError:
@@ -177,14 +178,11 @@ def tidy(copy: Path) -> None:
 
 def end_tree(pid: int) -> None:
     """Kill a process and all that it started; a kernel leads a session of its own."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        tree = [*process.children(recursive=True), process]
-    except psutil.NoSuchProcess:
-        return
-    for one in tree:
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
+        for one in (*process.children(recursive=True), process):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 def _end_with_parent() -> None:

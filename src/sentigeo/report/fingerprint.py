@@ -1,11 +1,13 @@
-"""What an executed chapter depends on, so that an unchanged one need not be executed again."""
+"""What an executed chapter depends on and what made results: code, settings, machine, commit."""
 
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from threadpoolctl import threadpool_info
 
 from sentigeo import code_hash
 from sentigeo.cores import THREAD_VARIABLES
+from sentigeo.data.handcrafted import FILES
 from sentigeo.data.reviews import identify_source
 from sentigeo.files import hash_file, hash_files, hash_json
 from sentigeo.ledger.claims import claims_of
@@ -22,15 +25,20 @@ from sentigeo.paths import DATA, SITE_SOURCE
 from sentigeo.profile import Profile
 
 MACHINERY = "sentigeo.report.execute"  # that no notebook imports but every copy depends on
-PAGES = "sentigeo.figures.interactive"  # fills templates of the site
-HANDCRAFTED = "sentigeo.data.handcrafted"  # reads the tables of data/
+READS = {  # files that belong to the code of a module
+    "sentigeo.figures.interactive": (SITE_SOURCE, "*.html.jinja"),
+    "sentigeo.report.headline": (SITE_SOURCE, "*.txt.jinja"),
+    "sentigeo.data.handcrafted": (DATA, FILES),
+    "sentigeo.data.endpoints": (DATA, "endpoints.yaml"),
+    "sentigeo.data.literature": (DATA, "literature.yaml"),
+    "sentigeo.analysis.source_logs": (DATA, "sources.yaml"),
+}
 KIND = "chapter"  # of an entry in the store
 MADE = ("reports/", "figures/", "README.md")  # what a report writes into the repository
 DIFFERENCES = {  # what is said of a name in a section of the key, with its old and new value
     "notebook": "the notebook changed",
     "code": "{0} changed",
-    "pages": "the template {0} changed",
-    "handcrafted": "data/{0} changed",
+    "files": "the file {0} changed",
     "packages": "package {0} {1} -> {2}",
     "settings": "setting {0}: {1} -> {2}",
     "profile": "{0} of the profile: {1} -> {2}",
@@ -57,13 +65,13 @@ class Conditions:
 
 def chapter_code(source: Path) -> dict[str, Any]:
     """Return what a chapter is made of: notebook, modules, templates and claims, as hashes."""
-    _, modules = _read(source)
+    _, _, modules = _read(source)
+    read = [hash_files(*READS[module]) for module in READS if module in modules]
     return {
         "notebook": {source.stem: hash_file(source)},
-        "code": code_hash.hash_modules(modules),
-        "pages": hash_files(SITE_SOURCE, "*.html.jinja") if PAGES in modules else {},
-        "handcrafted": hash_files(DATA, "*.csv") if HANDCRAFTED in modules else {},
-        "claims": {own.id: hash_json(own.model_dump()) for own in claims_of(source)},
+        "code": {name: hash_json(text) for name, text in code_hash.read_modules(modules).items()},
+        "files": {name: found for files in read for name, found in files.items()},
+        "claims": {claim.id: hash_json(claim.model_dump()) for claim in claims_of(source)},
     }
 
 
@@ -75,7 +83,17 @@ def hash_chapter(source: Path) -> str:
 def stale_chapters(results: Path, sources: Sequence[Path]) -> list[str]:
     """List the chapters whose code is not that which results were made by."""
     written = json.loads(results.read_text("utf-8")).get("code", {})
-    return [own.stem for own in sources if written.get(own.stem) != hash_chapter(own)]
+    return [source.stem for source in sources if written.get(source.stem) != hash_chapter(source)]
+
+
+def describe_published(results: Path, sources: Sequence[Path]) -> str:
+    """Say whether the results of the last report were made by this code."""
+    if not results.is_file():
+        return "There is no report yet."
+    stale = stale_chapters(results, sources)
+    if stale:
+        return f"{results.name} was made before the code of {', '.join(stale)} changed."
+    return f"{results.name} was made by this code."
 
 
 def chapter_key(
@@ -84,10 +102,10 @@ def chapter_key(
     """Return all that an executed chapter depends on, section by section.
 
     `needs` holds what the chapters that it takes something from recorded. There is no key if
-    nothing identifies model or texts: the newest version on a hub may be another tomorrow.
+    nothing identifies model or texts: the newest version on a hub may differ tomorrow.
     """
-    code, modules = _read(source)
-    texts = [code, *code_hash.read_modules(modules - {Profile.__module__})]
+    cells, code, modules = _read(source)
+    texts = [code, *code_hash.read_modules(modules - {Profile.__module__}).values()]
     words = frozenset[str]().union(*map(code_hash.words_of, texts))
     sources = {
         "model": identify_source(profile.model, profile.model_revision),
@@ -95,20 +113,21 @@ def chapter_key(
     }
     if "deep_sets" in words:
         sources |= {name: identify_source(name, None) for name in profile.deep_sets}
+    if profile.contrast_pairs and "contrast_pairs" in words:
+        sources["contrast_pairs"] = identify_source(profile.contrast_pairs, None)
     if None in sources.values():
         return None
-    cells = nbformat.read(source, as_version=4).cells
     asked = {tag for cell in cells for tag in cell.metadata.get("tags", [])}
-    asked |= {own.requires for own in claims_of(source) if own.requires}
+    asked |= {claim.requires for claim in claims_of(source) if claim.requires}
     settings = {name: value for name, value in profile.settings.items() if name in words}
     return {
         **chapter_code(source),
         "packages": code_hash.packages_of(texts),
         "profile": {"name": profile.name, "file": profile.file},
         "settings": settings,
-        "changes": {name: own for name, own in profile.changes.items() if name not in settings},
+        "changes": {name: value for name, value in profile.changes.items() if name not in settings},
         "sources": sources,
-        "needs": {name: hash_json(own) for name, own in needs.items()},
+        "needs": {name: hash_json(part) for name, part in needs.items()},
         "conditions": {tag: why for tag, why in unmet.items() if tag in asked},
         "machine": {
             "system": platform.system(),
@@ -134,11 +153,11 @@ def explain(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _read(source: Path) -> tuple[str, set[str]]:
-    """Return the code of a notebook, and the modules of this package that it rests on."""
+def _read(source: Path) -> tuple[list[Any], str, set[str]]:
+    """Return a notebook's cells and code, and the modules of this package that it rests on."""
     cells = nbformat.read(source, as_version=4).cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    return code, code_hash.import_closure({MACHINERY, *code_hash.imports_of(code)})
+    return cells, code, code_hash.import_closure({MACHINERY, *code_hash.imports_of(code)})
 
 
 def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
@@ -159,30 +178,40 @@ def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
 
 def find_commit(root: Path) -> str | None:
     """Return what is checked out, with `+changes` if files differ from it; nothing outside git."""
-    git = ["git", "-C", str(root)]
+    git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
     try:
-        head, changed = (
-            subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
-        )
+        head = git(["git", "rev-parse", "HEAD"]).stdout
+        changed = git(["git", "status", "--porcelain"]).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
     names = [line[3:].split(" -> ")[-1].strip('"') for line in changed.splitlines()]
     return head.strip() + "+changes" * any(not name.startswith(MADE) for name in names)
 
 
+def find_last_commit(path: Path) -> str:
+    """Return the hash and date of the commit that last changed a file; nothing outside git."""
+    command = ["git", "log", "-1", "--format=%h of %cs", "--", path.name]
+    try:
+        found = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
+
+
 def find_processor() -> str:
     """Return the model of the processor, or its kind where the system does not tell."""
     told = Path("/proc/cpuinfo")
-    lines = told.read_text("utf-8").splitlines() if told.is_file() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+    found = re.search(r"model name\s*:(.*)", told.read_text("utf-8")) if told.is_file() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def find_blas() -> str:
     """Return the libraries for linear algebra that numpy and scipy have loaded."""
     import scipy.linalg  # noqa: F401  (loads them)
 
-    found = [own for own in threadpool_info() if own["user_api"] == "blas"]
-    parts = [(own["internal_api"], own["version"], own.get("architecture")) for own in found]
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    parts = [
+        (library["internal_api"], library["version"], library.get("architecture"))
+        for library in found
+    ]
     return ", ".join(sorted({" ".join(filter(None, names)) for names in parts}))

@@ -1,40 +1,42 @@
 """What a report says at first sight: an answer, an abstract and a table of models.
 
-Results in, sentences and rows out. No number is typed and every wording follows from where an
-interval lies, so that a page made of this stays true when the numbers change. What was not measured
-is left out.
+The wording is in templates of the site's folder. No number is typed and every wording follows from
+where an interval lies, so it stays true when numbers change. What was not measured is left out.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from sentigeo.data.endpoints import load_endpoints
 from sentigeo.errors import UserError
-from sentigeo.ledger.metrics import Metric, describe_metric, read_metric
-from sentigeo.ledger.rules import NOT_SUPPORTED, NOT_TESTABLE, PARTLY, REFUTED, SUPPORTED
-from sentigeo.stats import Estimate
+from sentigeo.ledger.claims import Metric, read_metric
+from sentigeo.ledger.rules import PARTLY, VERDICTS
+from sentigeo.paths import SITE_SOURCE
 
-MEASURES = ("test accuracy", "challenge consistency", "K-Means agreement")
-WORDS = "TF-IDF + logistic regression"
-SAMPLES_CLAIM = "C1"  # whether the contrastive samples help
-FEW_SEEDS = 5  # with fewer, resampling them understates how far trainings differ
-TWO_TOSSES = 0.25  # of pairs that coins get right on both sides
-COUNTED = {
-    SUPPORTED: "supported",
-    PARTLY: "supported in part",
-    NOT_SUPPORTED: "not supported",
-    REFUTED: "refuted",
-    NOT_TESTABLE: "not testable in this profile",
+MEASURES = {  # by name: the metric, where `{kind}.{model}` and `{clusters}` stand for the model
+    "test accuracy": "{kind}.{model}.test_accuracy",
+    "test accuracy, new films": "{kind}.{model}.test_accuracy_new_films",
+    "consistency, natural pairs": "pairs.natural.{model}.consistency",
+    "consistency, hard pairs": "pairs.hard.{model}.consistency",
+    "K-Means agreement": "{clusters}.accuracy",
 }
-TERMS = (
-    "95% intervals in brackets, with n; `-`: not measured. *Test accuracy*: share of held-out "
-    "reviews labelled right. *Challenge consistency*: share of handcrafted pairs with both sides "
-    "right; the sides differ in little but their verdict. *K-Means agreement*: share of held-out "
-    "reviews whose cluster, found without labels, stands for their class. Fine-tuned models: means "
-    "over trainings, but for K-Means."
-)
+BASELINES = {  # kind and name of a model in its metrics, and what its clusters are called there
+    "largest class": ("baseline", "majority", None),
+    "lexicon (VADER)": ("baseline", "lexicon", None),
+    "NB-SVM": ("baseline", "nbsvm", None),
+    "TF-IDF + logistic regression": ("baseline", "tfidf", "cluster.tfidf"),
+    "linear probe, [CLS]": ("baseline", "probe_cls", "cluster.before"),
+    "linear probe, mean pooling": ("baseline", "probe_mean", None),
+    "untrained encoder, linear probe": ("baseline", "untrained", None),
+    "classification head only": ("finetune", "head_only", None),
+}
+ENCODERS = {"all-MiniLM-L6-v2": "six-layer BERT-type sentence encoder"}  # what they are
+SAMPLES_CLAIM = "C1"  # whether the contrastive samples help
 BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers -->"
 
 
@@ -54,157 +56,112 @@ def find_metric(results: dict[str, Any], name: str) -> Metric | None:
     return found if found and found["value"] is not None else None
 
 
-def write(metric: Metric) -> str:
-    """Write a metric with its interval and n, which no line breaks."""
-    return describe_metric(metric).replace(" ", "\u00a0").replace("\u00a0", " ", 1)
+def write_change(metric: Metric) -> str:
+    """Write a difference as `+0.012 (95% CI -0.010 to +0.034)`, which no line breaks."""
+    value, low, high = _list_numbers(metric)
+    return _join(f"{value:+z.3f} (95% CI {low:+z.3f} to {high:+z.3f})")
 
 
-def list_models(results: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Name every model and baseline, with its prefix among the metrics and that of its clusters."""
-    models = {
-        "majority class": ("baseline.majority.test", ""),
-        WORDS: ("baseline.tfidf.test", "cluster.tfidf"),
-        "un-tuned encoder, linear probe": ("embed.before.probe", "cluster.before"),
-        "classification head only": ("finetune.head_only.test", ""),
-    }
-    if "finetune.with.test_accuracy" not in results["metrics"]:
-        return models | {"fine-tuned": ("finetune.without.test", "cluster.after")}
-    samples = results["settings"]["contrastive_samples"]
-    return models | {
-        "fine-tuned without samples": ("finetune.without.test", "cluster.without"),
-        f"fine-tuned with {samples} samples": ("finetune.with.test", "cluster.after"),
-    }
+def write_points(metric: Metric) -> str:
+    """Write a difference of shares as `+1.2 points (95% CI +0.4 to +2.0)`."""
+    value, low, high = (100 * number for number in _list_numbers(metric))
+    return _join(f"{value:+z.1f} points (95% CI {low:+z.1f} to {high:+z.1f})")
+
+
+def write_share(metric: Metric, level: str = "95% CI ", usual: int | None = None) -> str:
+    """Write a share as `47.1% (95% CI 40.2 to 54.0)`, with its n unless that is the usual one."""
+    value, low, high = (100 * number for number in _list_numbers(metric))
+    count = f"; n = {metric['n']:,}" if usual and metric["n"] != usual else ""
+    return _join(f"{value:.1f}% ({level}{low:.1f} to {high:.1f}{count})")
+
+
+def _list_numbers(metric: Metric) -> tuple[float, float, float]:
+    found = read_metric(metric)
+    return found.value, found.low, found.high
+
+
+def _join(written: str) -> str:
+    """Put spaces that no line breaks into a number with its interval, but for the first."""
+    return written.replace(" ", "\u00a0").replace("\u00a0(", " (", 1)
+
+
+def count_verdicts(claims: list[dict[str, Any]]) -> str:
+    """Write how many claims have which verdict."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    words = {PARTLY: "supported in part"}
+    found = [verdict for verdict in VERDICTS if counts[verdict]]
+    return ", ".join(f"{counts[verdict]} {words.get(verdict, verdict)}" for verdict in found)
+
+
+def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
+    """Fill a template of the site's folder; HTML is escaped unless its name ends in `.txt`."""
+    environment = Environment(
+        loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
+        autoescape=select_autoescape(disabled_extensions=["txt.jinja"], default=True),
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"estimate": read_metric, "verdicts": count_verdicts}
+    environment.filters |= {"share": write_share, "points": write_points, "change": write_change}
+    kind = ENCODERS.get(results["encoder"].get("name"), "BERT-type encoder")
+    facts = {**results, "results": results, "metric": partial(find_metric, results), "kind": kind}
+    return environment.get_template(f"{name}.jinja").render(facts | more)
 
 
 def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
     """Return what each model reaches, by measure; models and measures without a number are out."""
     found = {}
-    for model, (own, clusters) in list_models(results).items():
-        challenge = f"{own.rpartition('.')[0]}.challenge_consistency"
-        names = (f"{own}_accuracy", challenge, f"{clusters}.accuracy")
-        found[model] = [find_metric(results, name) for name in names]
-    found = {model: reached for model, reached in found.items() if any(reached)}
-    kept = [place for place in range(len(MEASURES)) if any(own[place] for own in found.values())]
-    return {model: {MEASURES[place]: own[place] for place in kept} for model, own in found.items()}
+    for title, (kind, model, clusters) in (BASELINES | _list_tuned(results)).items():
+        names = {
+            measure: name.format(kind=kind, model=model, clusters=clusters)
+            for measure, name in MEASURES.items()
+        }
+        reached = {measure: find_metric(results, name) for measure, name in names.items()}
+        if any(reached.values()):
+            found[title] = reached
+    kept = [name for name in MEASURES if any(reached[name] for reached in found.values())]
+    return {model: {name: reached[name] for name in kept} for model, reached in found.items()}
+
+
+def _list_tuned(results: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
+    """Return the fine-tuned models of a run, in the manner of `BASELINES`."""
+    if "finetune.with.test_accuracy" not in results["metrics"]:
+        return {"fine-tuned": ("finetune", "without", "cluster.after")}
+    samples, most = results["settings"]["contrastive_samples"], max(results["settings"]["doses"])
+    return {
+        "fine-tuned without samples": ("finetune", "without", "cluster.without"),
+        f"fine-tuned with {samples} samples": ("finetune", "with", "cluster.after"),
+        f"fine-tuned with {most} samples": ("finetune", f"with_{most}", None),
+        "positive control": ("finetune", "positive_control", None),
+    }
 
 
 def headline_table(results: dict[str, Any]) -> pd.DataFrame:
-    """Return a row a model and a column a measure, written with intervals and n."""
-    rows = [
-        {"model": model} | {measure: write(own) if own else "-" for measure, own in reached.items()}
-        for model, reached in compare_models(results).items()
-    ]
-    return pd.DataFrame(rows)
+    """Return one row per model and one column per measure, with intervals; n is in the titles."""
+    models = compare_models(results)
+    table = pd.DataFrame({"model": list(models)})
+    for measure in next(iter(models.values()), {}):
+        reached = [found[measure] for found in models.values()]
+        usual = max(metric["n"] for metric in reached if metric)
+        cells = [write_share(metric, "", usual) if metric else "-" for metric in reached]
+        table[f"{measure} (n\u00a0=\u00a0{usual:,})"] = cells
+    return table
 
 
 def answer_samples(results: dict[str, Any]) -> Answer | None:
     """Say whether the contrastive samples help, by how much and how sure that is."""
-    metric = find_metric(results, "finetune.with_minus_without.challenge_consistency")
-    if not metric:
+    fixed = load_endpoints()
+    smallest = fixed["smallest_effects"][fixed["primary"]["endpoint"]]
+    lines = fill_template("answer.txt", results, smallest=smallest).split("\n")[:-1]
+    if not lines:
         return None
-    effect, samples = read_metric(metric), results["settings"]["contrastive_samples"]
-    short = {"above": "Yes, they help", "below": "No, they do harm"}
-    changed = f"The {samples} samples change the share of challenge pairs with both sides right by"
-    changed += f" {write(metric)}"
-    accuracy = find_metric(results, "finetune.with_minus_without.test_accuracy")
-    if accuracy:
-        changed += f", and the accuracy on ordinary test reviews by {write(accuracy)}"
-    return Answer(
-        f"Do the {samples} contrastive samples help?",
-        short.get(effect.compare(0.0), "Not that we can measure"),
-        next((own["verdict"] for own in results["claims"] if own["id"] == SAMPLES_CLAIM), None),
-        [f"{changed}.", bound_effect(effect), *list_doubts(results)],
-    )
-
-
-def bound_effect(effect: Estimate) -> str:
-    """Say which effects the interval leaves out."""
-    limits = {
-        "above": f"A gain of less than {effect.low:.3f}",
-        "below": f"A loss of less than {-effect.high:.3f}",
-    }
-    both = f"A gain of more than {effect.high:.3f}, or a loss of more than {abs(effect.low):.3f},"
-    limit = limits.get(effect.compare(0.0), both)
-    return f"{limit} would not fit these {effect.n:,} pairs (95% interval)."
-
-
-def list_doubts(results: dict[str, Any]) -> list[str]:
-    """Say what to hold against the interval of the samples' effect."""
-    settings = results["settings"]
-    seeds, more = settings["headline_seeds"], settings["seeds"]
-    said = []
-    if seeds < FEW_SEEDS:
-        said.append(f"The interval rests on {seeds} trainings of each kind: it should be wider.")
-    dose = f"dose_{settings['contrastive_samples']}_minus_dose_0"
-    again = find_metric(results, f"finetune.{dose}.challenge_consistency")
-    if again:
-        said.append(f"In the dose-response, {more} trainings each, the change is {write(again)}.")
-    right = find_metric(results, "finetune.without.challenge_consistency")
-    if right and read_metric(right).compare(TWO_TOSSES) == "below":
-        said.append(
-            f"The pairs are hard: without the samples {write(right)} of them are right, where two "
-            f"coin tosses would get {TWO_TOSSES}."
-        )
-    return said
+    verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
+    return Answer(lines[0], lines[1], verdicts.get(SAMPLES_CLAIM), lines[2:])
 
 
 def abstract(results: dict[str, Any]) -> list[str]:
     """Return a few sentences with what was done and what came out."""
-    answer = answer_samples(results)
-    setting, rest = _say_setting(results), [_say_accuracy, _say_geometry, _say_verdicts]
-    answered = answer.sentences if answer else []
-    return list(filter(None, [setting, *answered, *(say(results) for say in rest)]))
-
-
-def _say_setting(results: dict[str, Any]) -> str | None:
-    tested = find_metric(results, "finetune.without.test_accuracy")
-    pairs = find_metric(results, "finetune.without.challenge_consistency")
-    if not tested:
-        return None
-    encoder, layers = results["encoder"], find_metric(results, "finetune.layers")
-    deep = f" ({layers['value']:g} of its {encoder['layers']} layers)" if layers else ""
-    return (
-        f"{encoder['name']} was fine-tuned{deep} on a draw of up to "
-        f"{results['settings']['draw_per_label']:,} reviews a class and tested on {tested['n']:,} "
-        "others" + (f" and on {pairs['n']:,} handcrafted challenge pairs." if pairs else ".")
-    )
-
-
-def _say_accuracy(results: dict[str, Any]) -> str | None:
-    reached = {model: own.get(MEASURES[0]) for model, own in compare_models(results).items()}
-    model = next((model for model in reversed(reached) if "fine-tuned" in model), "")
-    tuned, words, majority = (reached.get(name) for name in (model, WORDS, "majority class"))
-    if not (tuned and words and majority):
-        return None
-    place = "the intervals overlap"
-    if read_metric(tuned).low > read_metric(words).high:
-        place = "a clearly lower share"
-    elif read_metric(tuned).high < read_metric(words).low:
-        place = "a clearly higher share"
-    return (
-        f"{model.capitalize()}, the encoder labels {write(tuned)} of the test reviews right. "
-        f"TF-IDF with logistic regression labels {write(words)} right ({place}), the majority "
-        f"class alone {write(majority)}."
-    )
-
-
-def _say_geometry(results: dict[str, Any]) -> str | None:
-    names = ("embed.before.probe_", "baseline.majority.test_", "cluster.before.", "cluster.after.")
-    probe, majority, before, after = (find_metric(results, f"{name}accuracy") for name in names)
-    if not (probe and before and after and majority):
-        return None
-    return (
-        f"Before fine-tuning, a linear probe reads {write(probe)} of the labels off the vectors. "
-        f"K-Means, which knows no labels, agrees with {write(before)} of them, "
-        f"{read_metric(before).compare(majority['value'])} the majority class; on vectors that "
-        f"were fine-tuned, with labels, it agrees with {write(after)}."
-    )
-
-
-def _say_verdicts(results: dict[str, Any]) -> str | None:
-    counts = Counter(own["verdict"] for own in results["claims"])
-    parts = [f"{counts[verdict]} {words}" for verdict, words in COUNTED.items() if counts[verdict]]
-    return f"Claims of the sources: {', '.join(parts)}." if parts else None
+    text = fill_template("abstract.txt", results, answer=answer_samples(results))
+    return text.split("\n")[:-1]
 
 
 def fill_readme(text: str, results: dict[str, Any]) -> str:
@@ -213,14 +170,7 @@ def fill_readme(text: str, results: dict[str, Any]) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"README.md lacks the lines '{BEGIN}' and '{END}'.")
-    answer, table = answer_samples(results), headline_table(results)
-    lines = [list(table.columns), ["---"] * len(table.columns), *table.to_numpy().tolist()]
-    rows = ["| " + " | ".join(map(str, line)) + " |" for line in lines]
-    said = answer.sentences if answer else []
-    others = [sentence for sentence in abstract(results) if sentence not in said]
-    paragraphs = ["\n".join(rows), TERMS, " ".join(others)]
-    if answer:
-        short = f"**{answer.question} {answer.short}.** {' '.join(answer.sentences)}"
-        paragraphs.insert(0, short + f" Verdict on the source's claim: **{answer.verdict}**.")
-    headline = "\n\n".join(paragraphs).replace("\u00a0", " ")  # read as plain text, too
-    return f"{before}{BEGIN}\n\n{headline}\n\n{END}{after}"
+    said = {"answer": answer_samples(results), "table": headline_table(results)}
+    headline = fill_template("readme.txt", results, abstract=abstract(results), **said)
+    plain = headline.replace("\u00a0", " ")  # read as plain text, too
+    return f"{before}{BEGIN}\n\n{plain}\n{END}{after}"

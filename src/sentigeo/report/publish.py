@@ -14,20 +14,18 @@ from jsonschema.exceptions import best_match
 
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.ledger.metrics import merge_parts
+from sentigeo.ledger.claims import merge_parts
 from sentigeo.paths import ROOT, RunPaths, run_paths
 from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme
-from sentigeo.report.notebook import CONDITIONS, list_versions
-from sentigeo.report.plan import Task, find_name, load_ledger, needed_by, plan_chapters
-from sentigeo.report.runner import Run, run_chapters
+from sentigeo.report.notebook import list_versions
+from sentigeo.report.runner import Run, Task, find_name, load_ledger, needed_by, run_chapters
 from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
 COMPLETE = "complete.json"  # lists the files of a stage that may be published
-# What a report owns of the folders that it is published to.
-OURS = (
+OURS = (  # what a report owns of the folders that it is published to
     "figures/[0-8][0-9]_*.png",
     "figures/[0-8][0-9]_*.html",
     "reports/[0-8][0-9]_*.ipynb",
@@ -47,27 +45,25 @@ def run_report(
     paths = run_paths(profile.run_name, root)
     with lock_run(paths):
         _publish(paths)
-        stage_report(profile, paths, root, conditions or Conditions(), fresh)
+        stage_report(Run(profile, paths, paths.stage, root, conditions or Conditions()), fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
-        files = [own for name in ("figures", "reports") for own in (paths.stage / name).rglob("*")]
-        names = sorted(str(own.relative_to(paths.stage)) for own in files if own.is_file())
+        files = [
+            path for name in ("figures", "reports") for path in (paths.stage / name).rglob("*")
+        ]
+        names = sorted(str(path.relative_to(paths.stage)) for path in files if path.is_file())
         write_text(paths.stage / COMPLETE, json.dumps(names))
         _publish(paths)
     return paths
 
 
-def stage_report(
-    profile: Profile, paths: RunPaths, root: Path, conditions: Conditions, fresh: bool
-) -> dict[str, Any]:
+def stage_report(run: Run, fresh: bool) -> dict[str, Any]:
     """Put figures, executed notebooks and results into the stage, and return the results."""
-    tasks = plan_chapters(profile, root, conditions)
-    names = frozenset(task.name for task in tasks if fresh)
-    run = Run(profile, paths, paths.stage, root, conditions, names)
-    results = _merge(run, tasks, run_chapters(tasks, run))
-    results["checkpoints"] = _link(results["checkpoints"], paths, root)
+    tasks = run.plan()
+    results = _merge(run, tasks, run_chapters(tasks, run, fresh=fresh))
+    results["checkpoints"] = _link(results["checkpoints"], run.paths, run.root)
     check_results(results)
     text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
-    write_text(paths.stage / "reports" / "results.json", text)
+    write_text(run.stage / "reports" / "results.json", text)
     return results
 
 
@@ -85,12 +81,12 @@ def run_chapter(
     conditions, paths = conditions or Conditions(), run_paths(profile.run_name, root)
     chapter = find_name(name, root)
     if chapter in conditions.skipped:
-        raise UserError(f"{chapter} makes no sense here: {conditions.skipped[chapter]}")
-    tasks = needed_by(chapter, plan_chapters(profile, root, conditions))
+        raise UserError(f"{chapter} does not apply to this run: {conditions.skipped[chapter]}")
     stage = paths.stage.with_name(f"{paths.name}-chapter")
-    run = Run(profile, paths, stage, root, conditions, frozenset([chapter] if fresh else ()))
+    run = Run(profile, paths, stage, root, conditions)
+    tasks = needed_by(chapter, run.plan())
     with lock_run(paths):
-        run_chapters(tasks, run, chapter)
+        run_chapters(tasks, run, chapter, fresh)
         for path in run.outputs(tasks[-1]):
             target = paths.chapters / path.relative_to(stage)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +106,7 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
 
 def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, Any]:
     """Join what the chapters recorded, and check that every claim was judged."""
-    told = json.loads(run.part(CONDITIONS).read_text("utf-8"))
+    told = run.describe_conditions()
     results = {
         "profile": run.profile.run_name,
         "settings": run.profile.settings,
@@ -136,12 +132,11 @@ def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, 
 def _link(checkpoints: dict[str, str], paths: RunPaths, root: Path) -> dict[str, str]:
     """Link trained models under names that stay; return these, relative to the repository."""
     shutil.rmtree(paths.checkpoints, ignore_errors=True)
-    links = {name: paths.checkpoints / name for name in checkpoints}
-    for name, link in links.items():
+    for name, model in checkpoints.items():
+        link = paths.checkpoints / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        model = (ROOT / checkpoints[name]).resolve()
-        link.symlink_to(os.path.relpath(model, link.parent.resolve()))
-    return {name: str(link.relative_to(root)) for name, link in links.items()}
+        link.symlink_to(os.path.relpath((ROOT / model).resolve(), link.parent.resolve()))
+    return {name: str((paths.checkpoints / name).relative_to(root)) for name in checkpoints}
 
 
 def check_results(results: dict[str, Any]) -> None:

@@ -13,15 +13,14 @@ from sentigeo.paths import CACHE_VARIABLE, ROOT, run_paths
 from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.publish import lock_run, stage_report
+from sentigeo.report.runner import Run
 
-# On a machine with as many cores as the first, numbers come out the same. Another processor rounds
-# otherwise, and training makes more of it. So a number may move by half the width of its interval,
-# which is what other reviews could have moved it by; and by this much in any case, because an
-# interval over reviews knows nothing of a training that went otherwise. The rest must be equal.
+# Another processor rounds otherwise, and training makes more of it. So a number may move by half
+# the width of its interval, as far as other reviews could have moved it, and by this much in any
+# case, because an interval over reviews knows nothing of a training that went otherwise.
 LEAST_TOLERANCE = 0.02
 # What a run rests on; results of other settings, texts or weights cannot be compared.
 BASIS = ("profile", "settings", "encoder", "data", "skipped")
-RENAMED = {"head+tail": "first+last"}  # values of `truncation` in older results
 Results = dict[str, Any]
 
 
@@ -49,50 +48,38 @@ class Difference:
 def run_again(
     profile: Profile, check: Callable[[Profile], Conditions], root: Path = ROOT, keep: bool = False
 ) -> tuple[Results, Results]:
-    """Run the report from nothing, away from everything published, in `build/reproduce/<run>/`.
+    """Return the results that stand written, and those of a run from an empty cache.
 
-    Args:
-        profile: What the run is.
-        check: Finds out what does not fit it; called once the cache is an empty one.
-        root: The repository.
-        keep: Whether `cache/` there is kept, so that a report can be made from it.
-
-    Returns:
-        The results that stand written, and those of the new run.
+    It works away from everything published, in `build/reproduce/<run>/`, whose cache is kept if a
+    report should be made from it. What does not fit the run is checked once the cache is empty.
     """
     paths = run_paths(profile.run_name, root)
     path = paths.reports / "results.json"
     if not path.is_file():
-        raise UserError("There is no report to compare with: run 'make report' with it first.")
+        raise UserError("There is no report to compare with: run 'make report' first.")
     written = json.loads(path.read_text("utf-8"))
-    if _settings(written) != _settings({"settings": profile.settings}):
+    if written["settings"] != profile.settings:
         raise UserError("The last report had other settings: run 'make report' first.")
     apart = paths.build / "reproduce" / paths.name
     paths = replace(paths, output=apart, build=apart, cache=apart / "cache")
     with lock_run(paths):
         shutil.rmtree(paths.cache, ignore_errors=True)
         os.environ[CACHE_VARIABLE] = str(paths.cache)  # for the notebooks too
-        fresh = stage_report(profile, paths, root, check(profile), fresh=True)
+        run = Run(profile, paths, paths.stage, root, check(profile))
+        fresh = stage_report(run, fresh=True)
         if not keep:
             shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay
     return written, fresh
 
 
-def _settings(results: Results) -> Results:
-    """Return the settings of results, in today's words."""
-    settings = dict(results.get("settings", {}))
-    if settings.get("truncation") in RENAMED:
-        settings["truncation"] = RENAMED[settings["truncation"]]
-    return settings
-
-
 def compare_results(written: Results, fresh: Results) -> list[Difference]:
     """List what differs between two results, however little, in the order of the first."""
-    before, now = ({**own, "settings": _settings(own)} for own in (written, fresh))
-    parts = [Difference(what, before.get(what), now.get(what)) for what in BASIS]
+    parts = [Difference(what, written.get(what), fresh.get(what)) for what in BASIS]
     found = [part for part in parts if part.before != part.after]
     found += _compare_metrics(written["metrics"], fresh["metrics"])
-    old, new = ({own["id"]: own["verdict"] for own in one["claims"]} for one in (written, fresh))
+    old, new = (
+        {claim["id"]: claim["verdict"] for claim in one["claims"]} for one in (written, fresh)
+    )
     return found + [
         Difference(f"verdict on {name}", old.get(name), new.get(name))
         for name in dict.fromkeys([*old, *new])

@@ -1,4 +1,4 @@
-"""The runner: chapters from the cache, and a process for each that has to be executed."""
+"""The runner: which chapters need which, which are up to date; a process for each of the rest."""
 
 import json
 import shutil
@@ -8,33 +8,108 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joblib import cpu_count
+import nbformat
 
-from sentigeo.cache import Store
-from sentigeo.cores import THREAD_VARIABLES
+from sentigeo.cache import ENTRY, Store, is_whole
+from sentigeo.cores import THREAD_VARIABLES, count_processes
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.paths import RunPaths
+from sentigeo.ledger.claims import LEDGER, Claim, judge_claim, load_claims
+from sentigeo.paths import ROOT, RunPaths, list_chapters
 from sentigeo.profile import Profile
 from sentigeo.progress import RunProgress
-from sentigeo.report.execute import POLL, Process
-from sentigeo.report.fingerprint import KIND, Conditions, chapter_key
+from sentigeo.report.execute import POLL, Process, check_parameters
+from sentigeo.report.fingerprint import KIND, Conditions, chapter_key, explain
 from sentigeo.report.notebook import CONDITIONS, NEEDS_VARIABLE, STAGE_VARIABLE
-from sentigeo.report.plan import Task, chapter_parameters, describe_conditions, find_chapter
 
-MOST_AT_ONCE = 4  # notebooks; each needs a gigabyte or two
+
+@dataclass(frozen=True)
+class Task:
+    """A notebook to be run."""
+
+    source: Path
+    needs: tuple[str, ...]  # names of the notebooks that it takes something from
+    parts: tuple[str, ...]  # names of what it may read: its needs', and perhaps the runner's
+    one_thread: bool  # so that its numbers do not depend on how many cores there are
+    minutes: float  # that it takes, roughly; of those that are ready the longest begins
+
+    @property
+    def name(self) -> str:
+        """The notebook's name, such as `01_reviews`."""
+        return self.source.stem
+
+
+def read_tasks(sources: Sequence[Path]) -> list[Task]:
+    """Read what notebooks need from their metadata: `{"sentigeo": {"needs": [], "threads": 1}}`.
+
+    How many `minutes` it takes may be there too. A notebook that says nothing needs all before it,
+    and as many threads as there are cores. What is left out of a run is needed by none.
+    """
+    tasks: list[Task] = []
+    for source in sources:
+        said = nbformat.read(source, as_version=4).metadata.get("sentigeo", {})
+        before = [task.name for task in tasks]
+        wanted = said.get("needs", before)
+        for name in wanted:
+            if name >= source.stem:
+                raise UserError(f"{source.name} needs '{name}', which does not come before it.")
+        needs = tuple(name for name in wanted if name in before)
+        parts = needs if "needs" in said else (CONDITIONS, *needs)
+        one, minutes = said.get("threads") == 1, said.get("minutes", 0.0)
+        tasks.append(Task(source, needs, parts, one, minutes))
+    return tasks
+
+
+def find_name(name: str, root: Path) -> str:
+    """Return the chapter that a person means by `5`, `05` or `05_clusters`."""
+    known = [source.stem for source in list_chapters(root)]
+    wanted = name.zfill(2) if name.isdecimal() else name
+    for chapter in known:
+        if wanted in (chapter, chapter[:2]):
+            return chapter
+    raise UserError(f"There is no chapter '{name}': the chapters are {', '.join(known)}.")
+
+
+def needed_by(name: str, tasks: Sequence[Task]) -> list[Task]:
+    """Return a chapter and all that it needs, directly or not, in order."""
+    wanted = {name}
+    for task in reversed(tasks):
+        if task.name in wanted:
+            wanted |= set(task.needs)
+    return [task for task in tasks if task.name in wanted]
+
+
+def load_ledger(root: Path) -> list[Claim]:
+    """Return the claims that a repository declares."""
+    path = root / "notebooks" / LEDGER.name
+    return load_claims(path) if path.is_file() else []
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of chapters; `fresh` names those to be executed although they did not change."""
+    """One run of chapters."""
 
     profile: Profile
     paths: RunPaths
     stage: Path  # receives `reports/`, `figures/` and `parts/`
     root: Path  # the repository
     conditions: Conditions
-    fresh: frozenset[str] = frozenset()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values for the parameters cell of every chapter."""
+        profile = self.profile
+        return {"profile": profile.file or profile.name, "overrides": profile.changes}
+
+    def plan(self) -> list[Task]:
+        """Return the notebooks of a report, after a check that they take a profile."""
+        known = list_chapters(self.root)
+        sources = [source for source in known if source.stem not in self.conditions.skipped]
+        if not sources:
+            raise UserError(f"There are no numbered notebooks in {self.root / 'notebooks'}.")
+        for source in sources:
+            check_parameters(source, self.parameters)
+        return read_tasks(sources)
 
     def prepare(self) -> None:
         """Empty the stage, and leave word there of what does not fit the run."""
@@ -42,8 +117,21 @@ class Run:
         shutil.rmtree(self.paths.failed, ignore_errors=True)
         for name in ("reports", "figures"):
             (self.stage / name).mkdir(parents=True)
-        told = describe_conditions(self.conditions, self.root)
-        write_text(self.part(CONDITIONS), json.dumps(told, ensure_ascii=False))
+        told = json.dumps(self.describe_conditions(), ensure_ascii=False)
+        write_text(self.part(CONDITIONS), told)
+
+    def describe_conditions(self) -> dict[str, Any]:
+        """Return what chapters are told: what does not fit, and the claims nobody can judge."""
+        skipped = self.conditions.skipped
+        claims = [claim for claim in load_ledger(self.root) if claim.chapter in skipped]
+        return {
+            "skipped": skipped,
+            "conditions": self.conditions.unmet,
+            "claims": {
+                claim.id: judge_claim(claim, {}, skipped[claim.chapter]) for claim in claims
+            },
+            "untestable": {claim.id: skipped[claim.chapter] for claim in claims},
+        }
 
     def part(self, name: str) -> Path:
         """Return the file of what a chapter recorded."""
@@ -51,8 +139,19 @@ class Run:
 
     def key(self, task: Task) -> dict[str, Any] | None:
         """Return all that an executed chapter depends on, if that can be known."""
-        needs = {name: json.loads(self.part(name).read_text("utf-8")) for name in task.takes}
+        needs = {name: json.loads(self.part(name).read_text("utf-8")) for name in task.parts}
         return chapter_key(task.source, self.profile, needs, self.conditions.unmet)
+
+    def find(self, task: Task, key: dict[str, Any] | None) -> Path | None:
+        """Return where an executed chapter is kept, if all that it left to others is there too."""
+        entry = Store(self.paths.cache).find(KIND, key) if key else None
+        if entry is None:
+            return None
+        recorded = json.loads((entry / f"{task.name}.json").read_text("utf-8"))
+        left = {
+            ROOT / path for kind in ("arrays", "checkpoints") for path in recorded[kind].values()
+        }
+        return entry if all(map(is_whole, left)) else None
 
     def outputs(self, task: Task) -> list[Path]:
         """List the files of a chapter in the stage, as its part says."""
@@ -60,14 +159,14 @@ class Run:
         if not part.is_file():
             raise UserError(f"{task.source.name} recorded nothing under its own name.")
         recorded = json.loads(part.read_text("utf-8"))
-        files = [own["file"] for own in (*recorded["figures"], *recorded["pages"])]
+        files = [shown["file"] for shown in (*recorded["figures"], *recorded["pages"])]
         figures = [self.stage / "figures" / name for name in files]
         return [part, self.stage / "reports" / task.source.name, *figures]
 
     def restore(self, task: Task, key: dict[str, Any] | None) -> float | None:
         """Take a chapter from the cache; return the seconds it once took, or nothing."""
-        entry = find_chapter(task.name, key, Store(self.paths.cache))
-        if entry is None or task.name in self.fresh:
+        entry = self.find(task, key)
+        if entry is None:
             return None
         shutil.copy(entry / f"{task.name}.json", self.part(task.name))
         for path in self.outputs(task):
@@ -80,12 +179,9 @@ class Run:
         variables = {STAGE_VARIABLE: str(self.stage), NEEDS_VARIABLE: json.dumps(task.needs)}
         if task.one_thread:
             variables |= dict.fromkeys(THREAD_VARIABLES, "1")
-        copy, parameters = (
-            self.stage / "reports" / task.source.name,
-            chapter_parameters(self.profile),
-        )
+        source, copy = task.source, self.stage / "reports" / task.source.name
         unmet, timeout = self.conditions.unmet, self.profile.notebook_timeout
-        return Process(task.source, copy, parameters, notes, variables, unmet, timeout, self.root)
+        return Process(source, copy, self.parameters, notes, variables, unmet, timeout, self.root)
 
     def is_done(self, process: Process) -> bool:
         """Tell whether a chapter is complete; if it failed, its copy is kept to be read."""
@@ -119,16 +215,19 @@ class Run:
             shutil.copy(self.part(name), self.paths.parts)
 
 
-def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> dict[str, float]:
+def run_chapters(
+    tasks: Sequence[Task], run: Run, target: str | None = None, fresh: bool = False
+) -> dict[str, float]:
     """Put chapters into the emptied stage of a run, several at the same time where possible.
 
-    Where there is a target, the others are only needed by it. The seconds that each took when it
-    was executed are returned.
+    Where there is a target, the others are only needed by it. If it should be fresh, or all where
+    there is none, they are executed although they did not change. The seconds that each took when
+    it was executed are returned.
     """
     run.prepare()
     waiting, seconds = list(tasks), dict[str, float]()
     running: dict[str, tuple[Task, Process, Any]] = {}
-    notes, at_once = run.stage / "notes", min(MOST_AT_ONCE, int(cpu_count()))
+    notes, at_once = run.stage / "notes", count_processes()
     with RunProgress(len(tasks), notes) as progress:
         try:
             while waiting or running:
@@ -136,13 +235,13 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
                 ready.sort(key=lambda task: -task.minutes)  # the longest begins
                 for task in ready[: at_once - len(running)]:
                     waiting.remove(task)
-                    key = run.key(task)
-                    found = run.restore(task, key)
+                    key, wanted = run.key(task), target in (None, task.name)
+                    found = None if fresh and wanted else run.restore(task, key)
                     if found is not None:
                         seconds[task.name] = found
                         progress.reuse(task.name)
                         break  # others may be ready now
-                    if target not in (None, task.name):
+                    if not wanted:
                         progress.line(f"{task.name} is not in the cache: executed first.")
                     running[task.name] = task, run.start(task, notes), key
                     progress.start(task.name)
@@ -158,3 +257,35 @@ def run_chapters(tasks: Sequence[Task], run: Run, target: str | None = None) -> 
             for _, process, _ in running.values():
                 process.end()
     return {task.name: seconds[task.name] for task in tasks}
+
+
+def describe_status(tasks: Sequence[Task], run: Run) -> dict[str, str]:
+    """Say of each chapter whether it is up to date, or why not; nothing is run."""
+    parts = {CONDITIONS: run.describe_conditions()}
+    said: dict[str, str] = {}
+    for task in tasks:
+        stale = [name for name in task.needs if name not in parts]
+        if stale:
+            said[task.name] = f"needs {stale[0]}, which is not up to date"
+            continue
+        needs = {name: parts[name] for name in task.parts}
+        key = chapter_key(task.source, run.profile, needs, run.conditions.unmet)
+        entry = run.find(task, key)
+        if entry is not None:
+            parts[task.name] = json.loads((entry / f"{task.name}.json").read_text("utf-8"))
+        said[task.name] = "up to date" if entry else _find_reason(task.name, key, run.paths.cache)
+    return said
+
+
+def _find_reason(name: str, key: dict[str, Any] | None, cache: Path) -> str:
+    """Say why a chapter is not up to date, by what it was when it was last executed."""
+    if key is None:
+        return "what is on the hub may have changed: pin a revision"
+    entries = sorted((cache / KIND).glob(f"*/{ENTRY}"), key=lambda path: path.stat().st_mtime_ns)
+    known = [json.loads(path.read_text("utf-8"))["key"] for path in entries]
+    before = [entry for entry in known if name in entry["notebook"]]
+    same = [entry for entry in before if entry["profile"] == key["profile"]]
+    if not before:
+        return "never executed on this machine"
+    changes = explain((same or before)[-1], key)
+    return "; ".join(changes) or "what it left is not in the cache any more"

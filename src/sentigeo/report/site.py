@@ -3,13 +3,11 @@
 import json
 import re
 import shutil
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from PIL import Image
@@ -18,39 +16,25 @@ from sphinx.cmd.build import main as sphinx_build
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import ledger_table, show_badge
 from sentigeo.paths import SITE_SOURCE
-from sentigeo.report.headline import abstract, answer_samples, compare_models
+from sentigeo.report.headline import abstract, answer_samples, fill_template, headline_table
+from sentigeo.report.notebook import write_cell
 
 PAGES = ("index.md", "figures.md", "numbers.md")
 FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
 COVERS = ("04_maps_classes.png", "05_clusters_maps.png", "02_finetune_dose.png",
-          "07_keywords_leans.png", "09_neighbours_shots.png")  # fmt: skip
+          "07_keywords_association.png", "09_neighbours_shots.png")  # fmt: skip
 THUMBNAIL = (480, 300)  # pixels at most, twice what a card shows
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 Size = tuple[int, int]  # of a picture in pixels
 Sizes = dict[str, Size]  # by file
-
-
-@dataclass(frozen=True)
-class Card:
-    """What the index page says about a chapter."""
-
-    name: str  # of the notebook
-    number: int
-    title: str
-    sentence: str  # the first below the title
-    seconds: float | None  # that it took, if that was recorded
-    cover: str | None  # file of the figure that stands for it, if it has any
+Card = dict[str, Any]  # what the index page says about a chapter
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
-    """Build `reports/site/`, complete without a network, and return that folder.
-
-    Its notebooks and `results.json` lie in `reports`. Sphinx's warnings are left in `warnings.txt`
-    of the scratch folder.
-    """
+    """Build `site/` from the notebooks and results in `reports`, complete without a network."""
     results_file = reports / "results.json"
     if not results_file.is_file():
-        raise UserError("There is no report to build a site from: run 'make report' with it first.")
+        raise UserError("There is no report to build a site from: run 'make report' first.")
     results = json.loads(results_file.read_text("utf-8"))
     shutil.rmtree(scratch, ignore_errors=True)
     pages, fresh = scratch / "pages", scratch / "html"
@@ -61,13 +45,10 @@ def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
     _write_pages(results, cards, sizes, pages)
     _run_sphinx(pages, fresh, scratch / "warnings.txt")
     shutil.copytree(figures, fresh / "figures")
-    for card in cards:
-        if card.cover:
-            make_thumbnail(figures / card.cover, fresh / "thumbnails" / card.cover)
-    site = reports / "site"
-    shutil.rmtree(site, ignore_errors=True)
-    fresh.rename(site)
-    return site
+    for cover in (card["cover"] for card in cards if card["cover"]):
+        make_thumbnail(figures / cover, fresh / "thumbnails" / cover)
+    shutil.rmtree(reports / "site", ignore_errors=True)
+    return fresh.rename(reports / "site")
 
 
 def _write_chapter(path: Path, results: dict[str, Any], sizes: Sizes, pages: Path) -> Card:
@@ -76,8 +57,9 @@ def _write_chapter(path: Path, results: dict[str, Any], sizes: Sizes, pages: Pat
     title, sentence = read_opening(notebook)
     make_article(notebook, sizes, f'<p class="byline">Chapter {number}</p>')
     nbformat.write(notebook, pages / path.name)
-    cover = pick_cover([own["file"] for own in results["figures"].get(path.stem, [])])
-    return Card(path.stem, number, title, sentence, results["seconds"].get(path.stem), cover)
+    cover = pick_cover([figure["file"] for figure in results["figures"].get(path.stem, [])])
+    about = {"title": title, "sentence": sentence, "cover": cover}
+    return {"name": path.stem, "number": number, **about}
 
 
 def read_opening(notebook: NotebookNode) -> tuple[str, str]:
@@ -101,8 +83,10 @@ def make_article(notebook: NotebookNode, sizes: Sizes, byline: str) -> None:
         if cell.cell_type == "code":
             opens = "open_chapter(" in cell.source
             cell.metadata["tags"] = ["hide-input"] + ["provenance"] * opens
-            kept = [own for own in cell.outputs if "caption_of" not in own.get("metadata", {})]
-            cell.outputs = [show_output(own, sizes) for own in kept]
+            kept = [
+                output for output in cell.outputs if "caption_of" not in output.get("metadata", {})
+            ]
+            cell.outputs = [show_output(output, sizes) for output in kept]
 
 
 def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
@@ -120,8 +104,8 @@ def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
 def show_output(output: NotebookNode, sizes: Sizes) -> NotebookNode:
     """Return an output as an article shows it: a figure from its file, with its caption."""
     about = output.get("metadata", {}).get("image/png", {})
-    if about.get("file") in sizes:
-        page = frame_picture(about["file"], sizes[about["file"]], about["alt"])
+    if (file := about.get("file")) in sizes:
+        page = frame_picture(file, sizes[file], about["alt"])
         return new_output("display_data", {"text/html": page})
     if "text/html" in output.get("data", {}):
         output.data["text/html"] = relink(output.data["text/html"])
@@ -150,37 +134,23 @@ def pick_cover(files: list[str]) -> str | None:
 
 
 def _write_pages(results: dict[str, Any], cards: list[Card], sizes: Sizes, pages: Path) -> None:
-    environment = Environment(
-        loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
-        autoescape=True, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["number"] = format_number
-    missing = {claim["chapter"] for claim in results["claims"]} - {card.name for card in cards}
+    missing = {claim["chapter"] for claim in results["claims"]} - {card["name"] for card in cards}
     shown = {
-        "results": results,
         "cards": cards,
         "sizes": sizes,
         "front": FRONT_FIGURE,
         "answer": answer_samples(results),
         "abstract": abstract(results),
-        "models": compare_models(results),
+        "table": headline_table(results),
         "ledger": relink(ledger_table(results["claims"], missing)[0]),
         "badge": show_badge,
+        "number": write_cell,
         "frame": frame_picture,
-        "areas": group_metrics(results["metrics"]),
+        "areas": dict.fromkeys(name.partition(".")[0] for name in results["metrics"]),
         "thumbnail": lambda file: fit_into(THUMBNAIL, sizes[file]),
     }
     for page in PAGES:
-        text = environment.get_template(f"{page}.jinja").render(shown)
-        (pages / page).write_text(text, "utf-8")
-
-
-def group_metrics(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return metrics by the first part of their names."""
-    areas: dict[str, dict[str, Any]] = {}
-    for name, metric in metrics.items():
-        areas.setdefault(name.partition(".")[0], {})[name] = metric
-    return areas
+        (pages / page).write_text(fill_template(page, results, **shown), "utf-8")
 
 
 def _read_size(picture: Path) -> Size:
@@ -201,13 +171,6 @@ def make_thumbnail(source: Path, target: Path) -> None:
         size = fit_into(THUMBNAIL, image.size)
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     small.quantize(64).save(target, optimize=True)
-
-
-def format_number(value: float | None) -> str:
-    """Write a number with three digits behind the point, whole numbers without."""
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:z.3f}"
 
 
 def _run_sphinx(pages: Path, target: Path, warnings: Path) -> None:

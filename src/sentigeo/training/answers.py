@@ -1,46 +1,83 @@
-"""What trained classifiers answered, and where they put the texts."""
+"""What trained classifiers answered, and the vectors of all texts, pretrained and fine-tuned."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from sentigeo.analysis.predictions import pair_consistency
+from sentigeo.analysis.contrast import outcomes, score_pairs
 from sentigeo.cache import Store
-from sentigeo.encoder.corpus import Corpus
-from sentigeo.encoder.corpus_vectors import CorpusVectors
+from sentigeo.encoder.corpus import TIERS, Corpus, CorpusVectors
 from sentigeo.encoder.encoder import Encoder, load_encoder
 from sentigeo.encoder.extract import extract
-from sentigeo.encoder.trunk import Trunk
-from sentigeo.encoder.vectors import Kind, Vectors
-from sentigeo.stats import list_estimates, mcnemar, share_of_few
-from sentigeo.training.runs import Result, Run, all_kinds, train_rows, unchanged_texts
+from sentigeo.encoder.vectors import Kind, Trunk, Vectors
+from sentigeo.profile import Profile
+from sentigeo.training.runs import (
+    CONTROL_WEIGHT,
+    Result,
+    Run,
+    all_kinds,
+    extra_rows,
+    unchanged_texts,
+)
+
+OWN = {"own_pairs": "own"}  # a user's own pairs
 
 
-def predictions(results: Sequence[Result], name: str, part: str) -> np.ndarray:
-    """Return the (runs, n) predicted classes of a condition, in the order of its seeds."""
-    return np.stack([r.logits[part].argmax(1) for r in results if r.run.name == name])
+def logits_by_arm(results: Sequence[Result], corpus: Corpus) -> dict[str, np.ndarray]:
+    """Return the (runs, n, classes) logits of each arm for all n texts, seed by seed.
+
+    Those of texts that were not scored are not numbers.
+    """
+    arms = dict.fromkeys(result.run.arm for result in results)
+    found = {arm: [_spread_out(r, corpus) for r in results if r.run.arm == arm] for arm in arms}
+    return {arm: np.stack(logits) for arm, logits in found.items()}
 
 
-def hits(results: Sequence[Result], name: str, part: str) -> np.ndarray:
-    """Return (runs, n) truth values: which texts of a part a condition classifies correctly."""
-    truth = next(r.labels[part] for r in results if r.run.name == name)
-    return np.asarray(predictions(results, name, part) == truth)
+def _spread_out(result: Result, corpus: Corpus) -> np.ndarray:
+    every = np.full((len(corpus.texts), len(corpus.classes)), np.nan)
+    for part, logits in result.logits.items():
+        every[corpus.rows(part)] = logits
+    return every
 
 
-def consistent(results: Sequence[Result], name: str, corpus: Corpus) -> np.ndarray:
-    """Return (runs, pairs) truth values: which challenge pairs are right on both sides."""
-    challenge = corpus.texts.iloc[corpus.rows("challenge")]
-    answers = predictions(results, name, "challenge")
-    return np.stack([pair_consistency(challenge, run).to_numpy() for run in answers])
+def score_tiers(
+    margins: Mapping[str, np.ndarray], corpus: Corpus
+) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """Return endpoints and outcomes by tier and model, of (runs, n) margins of all texts."""
+    found = {}
+    for part, tier in (TIERS | OWN).items():
+        rows = corpus.rows(part)
+        for model, every in margins.items() if len(rows) else ():
+            scored, texts = every[:, rows], corpus.texts.iloc[rows]
+            spread = every[:, corpus.rows("test")].std(axis=1)
+            found[tier, model] = score_pairs(scored, texts, spread) | outcomes(scored, texts)
+    return found
+
+
+def name_models(models: Sequence[str], profile: Profile) -> dict[str, str]:
+    """Return what arms and baselines are called in tables and figures."""
+    few, most = profile.contrastive_samples, max(profile.doses)
+    names = {
+        "without": "no samples", "with": f"{few} samples", f"with_{most}": f"{most} samples",
+        "positive_control": "positive control", "head_only": "head only",
+        "head_only_with": f"head only, {few} samples", "lexicon": "lexicon", "nbsvm": "NB-SVM",
+        "tfidf": "TF-IDF", "probe_cls": "probe, [CLS]", "probe_mean": "probe, mean pooling",
+    }  # fmt: skip
+    return {model: names[model] for model in models}
 
 
 def kept_models(results: Sequence[Result]) -> dict[str, Result]:
-    """Return the models that were kept, by condition: `without` and, if there is one, `with`."""
-    kept = {result.run.name: result for result in results if result.run.keep}
-    return {name: kept[name] for name in ("without", "with") if name in kept}
+    """Return the first model that was kept of each arm: `without` and, if there is one, `with`."""
+    return {r.run.arm: r for r in results[::-1] if r.run.keep}
+
+
+def list_checkpoints(results: Sequence[Result]) -> dict[str, Path]:
+    """Return the folders of all models that were kept: `with`, `with_1` and so on, by seed."""
+    kept = [r for r in results if r.run.keep]
+    return {f"{r.run.arm}_{r.run.recipe.seed}".removesuffix("_0"): r.folder for r in kept}
 
 
 def pick_tuned(results: Sequence[Result]) -> Result:
@@ -67,83 +104,35 @@ def _tuned_vectors(
     result: Result, corpus: Corpus, encoder: Encoder, store: Store, kinds: Sequence[Kind]
 ) -> Vectors:
     """Read all texts with a fine-tuned encoder; what it shares with the other is not computed."""
-    texts = unchanged_texts(result.run.layers, corpus, encoder, store)
-    lowest = math.floor(texts.layer) + 1 if isinstance(texts, Trunk) else 0
+    layers = result.run.layers
+    texts = unchanged_texts([layers], corpus, encoder, store)[layers]
+    lowest = texts.layer + 1 if isinstance(texts, Trunk) else 0
     changed = [kind for kind in kinds if kind[0] >= lowest]
     return extract(texts, load_encoder(str(result.folder)), store, changed)[0]
 
 
-def list_plan(runs: Sequence[Run], corpus: Corpus) -> pd.DataFrame:
-    """List the runs by condition: what is trained, on what and how, and with how many seeds."""
-    columns = ["layers", "dose", "epochs", "batch_size", "learning_rate", "token_share", "reviews"]
-    counts = [{"reviews": len(train_rows(run, corpus))} for run in runs]
-    rows = [vars(run) | vars(run.recipe) | own for run, own in zip(runs, counts, strict=True)]
-    sizes = pd.DataFrame(rows).groupby(["name", *columns], sort=False).size()
-    return sizes.reset_index(name="seeds").rename(columns=lambda name: name.replace("_", " "))
+def list_plan(runs: Sequence[Run], corpus: Corpus, profile: Profile) -> pd.DataFrame:
+    """List the runs by arm: what is trained, on what and how, and with how many seeds."""
+    names = name_models([run.arm for run in runs], profile)
+    rows = [
+        {
+            "arm": names[run.arm], "trained layers": run.layers,
+            "reviews": len(corpus.rows("train")), "added texts": len(set(extra_rows(run, corpus))),
+            "repeats per epoch": CONTROL_WEIGHT if run.pairs else min(1, run.dose),
+            "epochs": run.recipe.epochs, "learning rate": run.recipe.learning_rate,
+        }
+        for run in runs
+    ]  # fmt: skip
+    plan = pd.DataFrame(rows)
+    return plan.groupby([*plan], sort=False).size().reset_index(name="seeds")
 
 
-def list_curves(results: Sequence[Result], names: Sequence[str]) -> pd.DataFrame:
-    """Return losses and validation accuracy of some conditions; one row per run and epoch."""
+def list_curves(results: Sequence[Result], arms: Sequence[str]) -> pd.DataFrame:
+    """Return losses and validation accuracy of some arms; one row per run and epoch."""
     frames = [
-        pd.DataFrame(vars(r.history)).assign(condition=r.run.name, seed=r.run.recipe.seed)
+        pd.DataFrame(vars(r.history)).assign(condition=r.run.arm, seed=r.run.recipe.seed)
         for r in results
-        if r.run.name in names
+        if r.run.arm in arms
     ]
     curves = pd.concat(frames)
     return curves.assign(epoch=curves.index + 1)
-
-
-def measure_conditions(
-    results: Sequence[Result], corpus: Corpus
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return which cases each kept condition gets right, by measure and condition.
-
-    Accuracies are (runs, texts) and `challenge_consistency` is (runs, pairs); measures on the
-    challenge texts are left out where there are none.
-    """
-    parts = {"val_accuracy": "validation", "test_accuracy": "test"}
-    names, challenge = list(kept_models(results)), len(corpus.rows("challenge")) > 0
-    if challenge:
-        parts["challenge_accuracy"] = "challenge"
-    found = {m: {n: hits(results, n, part) for n in names} for m, part in parts.items()}
-    if challenge:
-        found["challenge_consistency"] = {n: consistent(results, n, corpus) for n in names}
-    return found
-
-
-def compare_seeds(measures: Mapping[str, Mapping[str, np.ndarray]]) -> pd.DataFrame:
-    """Compare `with` and `without` by McNemar's exact test; one row per measure and seed."""
-    return pd.DataFrame(
-        {
-            "measure": measure.replace("_", " "),
-            "seed": seed,
-            "only with": int((after & ~before).sum()),
-            "only without": int((before & ~after).sum()),
-            "p": mcnemar(after, before),
-        }
-        for measure, found in measures.items()
-        for seed, (after, before) in enumerate(zip(found["with"], found["without"], strict=True))
-    )
-
-
-def score_phenomena(pairs: Mapping[str, np.ndarray], corpus: Corpus) -> pd.DataFrame:
-    """Estimate the share of pairs that are right, of (runs, pairs) truth values by condition."""
-    kinds = corpus.texts.iloc[corpus.rows("challenge")].drop_duplicates("pair")["phenomenon"]
-    found = {
-        (kind.replace("_", " "), name): share_of_few(runs[:, kinds == kind].mean(axis=0))
-        for kind in dict.fromkeys(kinds)
-        for name, runs in pairs.items()
-    }
-    return list_estimates(found, "name", "condition")
-
-
-def list_doses(steps: Mapping[int, np.ndarray]) -> tuple[pd.DataFrame, tuple[float, float]]:
-    """List the consistency of (runs, pairs) truth values by dose, and its range at the first dose.
-
-    Returns:
-        Columns `dose`, `seed`, `value`; and mean minus and plus two standard deviations of seeds.
-    """
-    rows = [(d, seed, run.mean()) for d, runs in steps.items() for seed, run in enumerate(runs)]
-    frame = pd.DataFrame(rows, columns=["dose", "seed", "value"])
-    first = frame.loc[frame["dose"] == next(iter(steps)), "value"]
-    return frame, (first.mean() - 2 * first.std(ddof=1), first.mean() + 2 * first.std(ddof=1))

@@ -1,26 +1,38 @@
-"""Training an encoder and its clusters together, and what training looked like."""
+"""Deep clustering: targets, losses, training, and a record of every epoch."""
 
+import copy
+import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
 from sklearn.metrics import silhouette_score
 from torch import Tensor
 from torch.nn import functional
+from transformers import AutoModelForMaskedLM
 
+from sentigeo.cache import Store
+from sentigeo.data.text_sets import TextSet
+from sentigeo.encoder.bert_layers import make_batch
+from sentigeo.encoder.encoder import load_with_head
 from sentigeo.encoder.tokens import TokenIds, token_batches
-from sentigeo.encoder.trunk import Trunk, make_batch
-from sentigeo.training.deep_encoder import DeepEncoder, MaskedTexts, divergence_loss, sharpen
-from sentigeo.training.loop import Task, Tensors, fit
+from sentigeo.encoder.vectors import Trunk
+from sentigeo.files import save_arrays, write_text
+from sentigeo.training.deep_encoder import DeepEncoder, MaskedTexts, TopDeepEncoder, assign_softly
+from sentigeo.training.loop import Task, Texts, apply_to_rows, fit, obtain, trained_weights
 
 EVALUATION_TOKENS = 6144
 SILHOUETTES = 2000  # texts behind a mean silhouette, which compares each with all others
 SAVE_EVERY = 5  # epochs, which are short
+KEPT = "kl_mlm"  # the run whose encoder is kept
+HEAD = "head.safetensors"
+Copies = Sequence[MaskedTexts]  # of the same texts, with other tokens hidden
 
 
 @dataclass(frozen=True)
@@ -39,11 +51,23 @@ class DeepRecipe:
     warmup: float = 1.0  # epochs
     clip: float = 1.0  # largest norm of a gradient
 
-    @property
-    def parts(self) -> set[str]:
-        """What of an encoder has a loss to follow."""
-        losses = {"centroids": self.clustering, "head": self.masked}
-        return {"layers"} | {part for part, weight in losses.items() if weight > 0}
+
+@dataclass(frozen=True)
+class Draw:
+    """Texts to be clustered, and what training them depends on."""
+
+    texts: TextSet  # training never sees their labels
+    seed: int  # draws the order of texts and K-Means; the first draw keeps an encoder
+    tokens: TokenIds
+    source: tuple[str, str | None]  # hub id or folder of the encoder, and its revision
+    depth: int  # layers that are trained
+    warming: DeepRecipe  # of a new MLM head
+    recipes: dict[str, DeepRecipe]  # by condition
+    key: dict[str, Any]  # all that the results depend on, recipes apart
+
+    def key_of(self, condition: str) -> dict[str, Any]:
+        """Return what a run depends on."""
+        return {**self.key, "recipe": asdict(self.recipes[condition])}
 
 
 @dataclass
@@ -55,10 +79,10 @@ class Course:
     """
 
     members: list[list[int]] = field(default_factory=list)  # the cluster of each of n texts
-    surety: list[float] = field(default_factory=list)  # mean share of texts in their cluster
+    confidence: list[float] = field(default_factory=list)  # mean share of texts in their cluster
     silhouette: list[float] = field(default_factory=list)  # mean over texts
-    clustering: list[float] = field(default_factory=list)  # mean loss of the epoch
-    masked: list[float] = field(default_factory=list)  # mean loss of the epoch
+    clustering: list[float] = field(default_factory=lambda: [math.nan])  # mean loss of the epoch
+    masked: list[float] = field(default_factory=lambda: [math.nan])  # mean loss of the epoch
 
 
 class MaskedTask(Task):
@@ -69,25 +93,23 @@ class MaskedTask(Task):
     """
 
     recipe: DeepRecipe
+    targets: Tensor | None = None  # (n, k) shares to come nearer to
 
-    def __init__(
-        self, body: Any, texts: TokenIds | Trunk, copies: Sequence[MaskedTexts], recipe: DeepRecipe
-    ) -> None:
+    def __init__(self, body: Any, texts: Texts, copies: Copies, recipe: DeepRecipe) -> None:
         super().__init__(body, recipe)
-        self.texts, self.copies = texts, copies
-        self.targets: Tensor | None = None  # (n, k) shares to come nearer to
-        self.losses: dict[str, float] = {}  # means over the steps of the epoch
+        self.texts, self.copies, self.course = texts, copies, Course()
+        self.notes = vars(self.course)
         self.rng, self.steps = np.random.default_rng(), 0
 
-    def begin(self, epoch: int) -> list[np.ndarray] | None:
+    def begin(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch."""
-        if epoch == self.recipe.epochs:
-            return None
-        self.rng, self.losses = np.random.default_rng([self.recipe.seed, epoch]), {}
-        lengths, most = self.texts.lengths, self.recipe.batch_size
-        budget = most * int(lengths.max())
-        batches = token_batches(np.arange(len(lengths)), lengths, budget, most, self.rng)
+        recipe, lengths = self.recipe, self.texts.lengths
+        self.rng = np.random.default_rng([recipe.seed, epoch])
+        rows, budget = np.arange(len(lengths)), recipe.batch_size * int(lengths.max())
+        batches = token_batches(rows, lengths, budget, recipe.batch_size, self.rng)
         self.steps = len(batches)
+        self.course.clustering.append(0.0 if recipe.clustering else math.nan)
+        self.course.masked.append(0.0 if recipe.masked else math.nan)
         return batches
 
     def rate(self, epoch: int, step: int, steps: int) -> float:
@@ -98,35 +120,28 @@ class MaskedTask(Task):
     def loss(self, model: Any, batch: np.ndarray, epoch: int, step: int) -> Tensor:
         """Return the weighted sum of this process's part of the losses."""
         asked = math.ceil(self.recipe.masked_share * len(batch))
-        guessed = self.rng.permutation(batch)[:asked]
-        copy = self.copies[epoch % len(self.copies)] if self.recipe.masked else None
-        losses = self._losses(model, copy, batch, guessed)
-        for name, loss in losses.items():
-            mean = float(self.accelerator.reduce(loss.detach(), "mean"))
-            self.losses[name] = self.losses.get(name, 0.0) + mean / self.steps
-        total: Tensor = sum(getattr(self.recipe, name) * loss for name, loss in losses.items())
-        return total
-
-    def _losses(
-        self, model: Any, copy: MaskedTexts | None, batch: np.ndarray, guessed: np.ndarray
-    ) -> Tensors:
-        texts, masked, device = None, None, self.accelerator.device
+        guessed, device = self.rng.permutation(batch)[:asked], self.accelerator.device
+        texts, masked, losses = None, None, {}
         if self.targets is not None:
             mine, weight = self.own_rows(batch)
             texts = [part.to(device) for part in make_batch(self.texts, mine)]
-        if copy is not None:
-            asked, share = self.own_rows(guessed)
-            inputs, mask = make_batch(copy.source, asked)
-            chosen, answers = copy.ask(asked, mask.shape[1])
+        if self.recipe.masked:
+            copy = self.copies[epoch % len(self.copies)]
+            rows, share = self.own_rows(guessed)
+            inputs, mask = make_batch(copy.source, rows)
+            chosen, answers = copy.ask(rows, mask.shape[1])
             masked = [part.to(device) for part in (inputs, mask, chosen)]
         shares, scores = model(texts, masked)
-        losses = {}
         if self.targets is not None:
             losses["clustering"] = weight * len(mine) * divergence_loss(self.targets[mine], shares)
-        if copy is not None:
+        if self.recipe.masked:
             missed = functional.cross_entropy(scores, answers.to(device), reduction="sum")
             losses["masked"] = share * len(guessed) / max(1, copy.count(guessed)) * missed
-        return losses
+        for name, loss in losses.items():
+            mean = float(self.accelerator.reduce(loss.detach(), "mean"))
+            getattr(self.course, name)[-1] += mean / self.steps
+        total: Tensor = sum(getattr(self.recipe, name) * loss for name, loss in losses.items())
+        return total
 
 
 class ClusterTask(MaskedTask):
@@ -134,75 +149,101 @@ class ClusterTask(MaskedTask):
 
     save_every = SAVE_EVERY
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self.course = Course()
-
-    def begin(self, epoch: int) -> list[np.ndarray] | None:
+    def begin(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch."""
-        shares, recipe = self._refresh(), self.recipe
+        shares, recipe = self.note_clusters(), self.recipe
         self.targets = sharpen(shares, recipe.balance) if recipe.clustering else None
         return super().begin(epoch)
 
-    def _refresh(self) -> Tensor:
+    def note_clusters(self) -> Tensor:
         """Return the (n, k) shares of all texts in the clusters, and note how things stand."""
-        vectors, course = embed_all(self.body, self.texts), self.course
+        vectors = embed_all(self.body, self.texts)
         with torch.inference_mode():
-            shares: Tensor = self.body.assign(vectors)
-        surest, members = shares.max(dim=1)
+            shares = assign_softly(vectors, self.body.centroids)
+        largest, members = shares.max(dim=1)
         several = 2 <= len(members.unique()) < len(members)
         some = {"sample_size": min(SILHOUETTES, len(members)), "random_state": 0}
-        spread = silhouette_score(vectors.cpu(), members.cpu(), **some) if several else float("nan")
-        course.members.append(members.tolist())
-        course.surety.append(float(surest.mean()))
-        course.silhouette.append(float(spread))
-        course.clustering.append(self.losses.get("clustering", float("nan")))
-        course.masked.append(self.losses.get("masked", float("nan")))
+        spread = silhouette_score(vectors.cpu(), members.cpu(), **some) if several else math.nan
+        self.course.members.append(members.tolist())
+        self.course.confidence.append(float(largest.mean()))
+        self.course.silhouette.append(float(spread))
         return shares
 
-    def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return the course and the last losses."""
-        return {}, {"course": vars(self.course), "losses": self.losses}
 
-    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        """Take back the course and the last losses."""
-        self.course, self.losses = Course(**facts["course"]), facts["losses"]
+def sharpen(shares: Tensor, balance: bool = True) -> Tensor:
+    """Return the (n, k) shares that training aims at, given those of all texts: the sure get surer.
+
+    With `balance` they are divided by the clusters' sizes, which keeps large ones from growing.
+    """
+    weights = shares.square()
+    if balance:
+        weights = weights / shares.sum(dim=0).clamp(min=torch.finfo(shares.dtype).tiny)
+    return weights / weights.sum(dim=1, keepdim=True)
+
+
+def divergence_loss(targets: Tensor, shares: Tensor) -> Tensor:
+    """Return the mean Kullback-Leibler divergence of (n, k) shares from their targets."""
+    tiny = torch.finfo(shares.dtype).tiny
+    logs = targets.clamp(min=tiny).log() - shares.clamp(min=tiny).log()
+    return (targets * logs).sum(dim=1).mean()
 
 
 def train_clusters(
-    body: DeepEncoder,
-    texts: TokenIds | Trunk,
-    copies: Sequence[MaskedTexts],
-    recipe: DeepRecipe,
-    state: Path,
-    on_epoch: Callable[[int], None] = lambda epoch: None,
+    body: DeepEncoder, texts: Texts, copies: Copies, recipe: DeepRecipe, state: Path
 ) -> Course:
     """Train encoder and clusters in place; arguments as for `MaskedTask` and `fit`."""
-    body.train_parts(recipe.parts)
+    losses = {"centroids": recipe.clustering, "head": recipe.masked}
+    body.train_parts({"layers"} | {part for part, weight in losses.items() if weight > 0})
     task = ClusterTask(body, texts, copies, recipe)
-    fit(task, state, on_epoch)
+    fit(task, state)
+    task.note_clusters()
     return task.course
 
 
-def warm_head(body: DeepEncoder, copies: Sequence[MaskedTexts], recipe: DeepRecipe) -> list[float]:
+def warm_head(body: DeepEncoder, copies: Copies, recipe: DeepRecipe) -> list[float]:
     """Train a new MLM head alone, lest it teach the layers noise; return each epoch's mean loss."""
     body.train_parts({"head"})
-    losses: list[float] = []
     task = MaskedTask(body, copies[0].source, copies, recipe)
-    fit(task, on_epoch=lambda epoch: losses.append(task.losses["masked"]))
-    return losses
+    fit(task)
+    return task.course.masked[1:]
 
 
-def embed_all(body: DeepEncoder, texts: TokenIds | Trunk) -> Tensor:
+def embed_all(body: DeepEncoder, texts: Texts) -> Tensor:
     """Return the (n, d) vectors of all texts; processes share the work."""
-    accelerator = Accelerator()
-    device = accelerator.device
-    body.to(device)
-    rows = np.arange(len(texts.lengths))
-    found = torch.zeros(len(rows), body.centroids.shape[1], device=device)
-    batches = token_batches(rows, texts.lengths, EVALUATION_TOKENS)
-    with torch.inference_mode():
-        for batch in batches[accelerator.process_index :: accelerator.num_processes]:
-            inputs, mask = make_batch(texts, batch)
-            found[batch] = body.embed(inputs.to(device), mask.to(device))
-    return accelerator.reduce(found, "sum")  # type: ignore[no-any-return]
+    rows, width = np.arange(len(texts.lengths)), body.centroids.shape[1]
+    return apply_to_rows(body.embed, texts, rows, width, EVALUATION_TOKENS)
+
+
+def train_draw(
+    draw: Draw, texts: Texts, copies: Copies, first: np.ndarray, tokenizer: Any, store: Store
+) -> None:
+    """Train a draw under every condition that is not in the store.
+
+    Texts are as training takes them, and clusters begin at the (k, d) centroids `first`.
+    """
+    model, new = load_with_head(AutoModelForMaskedLM, *draw.source, seed=0)
+    kind = TopDeepEncoder if isinstance(texts, Trunk) else DeepEncoder
+    base = kind(model, draw.depth, first, copies[0].words)
+
+    def fill_head(_: Path, folder: Path) -> None:
+        losses = warm_head(base, copies, draw.warming) if new else []
+        head = trained_weights(base) if new else {}
+        save_file({name: weight.detach().cpu() for name, weight in head.items()}, folder / HEAD)
+        facts = {"losses": losses, "hidden": sum(int(masked.hidden.sum()) for masked in copies)}
+        write_text(folder / "facts.json", json.dumps(facts))
+
+    def fill(name: str, state: Path, folder: Path) -> None:
+        body = copy.deepcopy(base)
+        course = train_clusters(body, texts, copies, draw.recipes[name], state)
+        arrays = {"vectors": embed_all(body, texts).cpu().numpy()}
+        write_text(folder / "course.json", json.dumps(vars(course)))
+        if name == KEPT and draw.seed == 0:
+            body.model.base_model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            arrays["centroids"] = body.centroids.detach().cpu().numpy()
+        save_arrays(folder, arrays)
+
+    head = obtain(store, "deep-head", draw.key, fill_head)
+    base.load_state_dict(load_file(head / HEAD), strict=False)
+    for name in draw.recipes:
+        obtain(store, "deep", draw.key_of(name), partial(fill, name))

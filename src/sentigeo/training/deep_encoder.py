@@ -1,4 +1,4 @@
-"""The encoder of deep clustering: texts to shares in clusters, and guesses of hidden tokens."""
+"""The model of deep clustering: encoder, soft clusters and MLM head; masking of tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
+from transformers import MODEL_FOR_MASKED_LM_MAPPING
 
-from sentigeo.encoder.bert_layers import (
-    attend_from_cls,
-    attend_from_places,
-    encoder_layers,
-    run_layer,
-)
-from sentigeo.encoder.encoder import Encoder, load_with_head
+from sentigeo.encoder import bert_layers
+from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.tokens import TokenIds
-from sentigeo.encoder.trunk import Trunk
+from sentigeo.encoder.vectors import Trunk
 from sentigeo.errors import UserError
 
 SHARE = 0.15  # of a text's tokens that are to be guessed
@@ -35,18 +30,18 @@ class DeepEncoder(nn.Module):
 
     def __init__(self, model: Any, layers: int, centroids: np.ndarray, words: np.ndarray) -> None:
         super().__init__()
-        stack = encoder_layers(model)
+        stack = bert_layers.encoder_layers(model)
         self.top: list[Any] = list(stack)[len(stack) - layers :]
         self.decoder = Decoder(model, words)
         self.model = model.eval()
         self.centroids = nn.Parameter(torch.tensor(centroids, dtype=torch.float32))
 
-    def train_parts(self, parts: set[str]) -> dict[str, nn.Parameter]:
-        """Let some of `layers`, `head` and `centroids` be trained; return their weights by name."""
+    def train_parts(self, parts: set[str]) -> None:
+        """Let some of `layers`, `head` (the MLM head) and `centroids` be trained."""
         below = {id(weight) for weight in self.model.base_model.parameters()}
         head = [weight for weight in self.model.parameters() if id(weight) not in below]
         owners = {
-            "layers": [weight for layer in self.top for weight in self._weights(layer)],
+            "layers": [weight for layer in self.top for weight in layer.parameters()],
             "head": [*head, self.decoder.bias],
             "centroids": [self.centroids],
         }
@@ -54,23 +49,17 @@ class DeepEncoder(nn.Module):
         for part in parts:
             for weight in owners[part]:
                 weight.requires_grad_(True)
-        return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
     def forward(
         self, texts: Sequence[Tensor] | None, masked: Sequence[Tensor] | None
     ) -> tuple[Tensor | None, Tensor | None]:
         """Return the (b, k) shares of texts in clusters, and the (m, v) scores of hidden tokens.
 
-        Args:
-            texts: Inputs and (b, w) mask, if shares are asked for.
-            masked: Inputs, (b, w) mask and a (b, w) mask of the tokens to guess, if guesses are.
+        Texts, if any, are inputs and a (b, w) mask; a third part of masked texts is a (b, w) mask
+        of the tokens to guess.
         """
-        shares = None if texts is None else self.assign(self.embed(*texts))
+        shares = None if texts is None else assign_softly(self.embed(*texts), self.centroids)
         return shares, None if masked is None else self.decoder(self.prepare(*masked))
-
-    def assign(self, vectors: Tensor) -> Tensor:
-        """Return the (b, k) shares of (b, d) vectors in the clusters."""
-        return assign_softly(vectors, self.centroids)
 
     def embed(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, d) [CLS] vectors of the last layer."""
@@ -81,32 +70,32 @@ class DeepEncoder(nn.Module):
         """Return the (m, d) states of chosen tokens that the decoder starts from."""
         return self.model(inputs, attention_mask=mask.long()).logits[chosen]  # type: ignore[no-any-return]
 
-    def _weights(self, layer: nn.Module) -> list[nn.Parameter]:
-        return list(layer.parameters())
-
 
 class TopDeepEncoder(DeepEncoder):
     """The top of a BERT-like model, fed with a trunk; its last layer is run where it is needed."""
 
+    def train_parts(self, parts: set[str]) -> None:
+        """Let some parts be trained, but for what has no gradient."""
+        super().train_parts(parts)
+        # A key's bias moves all scores of a query alike.
+        self.top[-1].attention.self.key.bias.requires_grad_(False)
+
     def embed(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Return the (b, d) [CLS] vectors of the last layer."""
-        return attend_from_cls(self.top[-1], self._climb(inputs, mask), mask)
+        return bert_layers.attend_from_cls(self.top[-1], self._climb(inputs, mask), mask)
 
     def prepare(self, inputs: Tensor, mask: Tensor, chosen: Tensor) -> Tensor:
         """Return the (m, d) states of chosen tokens that the decoder starts from."""
-        states = attend_from_places(self.top[-1], self._climb(inputs, mask), mask, chosen)
+        states = bert_layers.attend_from_places(
+            self.top[-1], self._climb(inputs, mask), mask, chosen
+        )
         head = self.model.cls if hasattr(self.model, "cls") else self.model.lm_head
         return head(states)  # type: ignore[no-any-return]
 
     def _climb(self, hidden: Tensor, mask: Tensor) -> Tensor:
         for layer in self.top[:-1]:
-            hidden = run_layer(layer, hidden, mask)
+            hidden = bert_layers.run_layer(layer, hidden, mask)
         return hidden
-
-    def _weights(self, layer: nn.Module) -> list[nn.Parameter]:
-        # A key's bias moves all scores of a query alike, so it has no gradient.
-        unused = self.top[-1].attention.self.key.bias
-        return [weight for weight in layer.parameters() if weight is not unused]
 
 
 class Decoder(nn.Module):
@@ -132,10 +121,15 @@ class Decoder(nn.Module):
         return functional.linear(states, self.embeddings, self.bias)
 
 
-def load_masked_lm(source: str, revision: str | None) -> tuple[Any, bool]:
-    """Load an encoder with its MLM head; say if that is new because the checkpoint holds none."""
-    model, drawn = load_with_head(AutoModelForMaskedLM, source, revision, seed=0)
-    return model, bool(drawn)
+def _stop_before(model: nn.Module, last: Any) -> None:
+    """Let a model give back what its last part would have been given."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if child is last:
+                setattr(parent, name, nn.Identity())
+        for name, weight in list(parent.named_parameters(recurse=False)):
+            if weight is last.bias and parent is not last:  # some heads know it by two names
+                setattr(parent, name, None)
 
 
 def check_masked_lm(encoder: Encoder) -> None:
@@ -149,85 +143,58 @@ def check_masked_lm(encoder: Encoder) -> None:
         raise UserError(f"'{encoder.name}' ({kind}) has no masked-language head in transformers.")
 
 
-def _stop_before(model: nn.Module, last: Any) -> None:
-    """Let a model give back what its last part would have been given."""
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if child is last:
-                setattr(parent, name, nn.Identity())
-        for name, weight in list(parent.named_parameters(recurse=False)):
-            if weight is last.bias and parent is not last:  # some heads know it by two names
-                setattr(parent, name, None)
-
-
 @dataclass(frozen=True)
 class MaskedTexts:
     """Texts with tokens to be guessed."""
 
     source: TokenIds | Trunk  # n texts, some tokens replaced; or what a trunk makes of them
-    starts: np.ndarray  # (n + 1,) where each text's places begin; the last is m
-    places: np.ndarray  # (m,) where in its text each token to be guessed stands, text by text
-    answers: np.ndarray  # (m,) what stood there, as a number among the words
+    starts: np.ndarray  # (n + 1,) where each text's tokens begin; the last is t
+    hidden: np.ndarray  # (t,) whether a token is to be guessed
+    answers: np.ndarray  # (t,) what stands there, as a number among the words
     words: np.ndarray  # (v,) token ids that the texts hold, in ascending order
 
     def count(self, rows: np.ndarray) -> int:
         """Return how many tokens of some texts are to be guessed."""
-        return int((self.starts[rows + 1] - self.starts[rows]).sum())
+        return sum(int(self.hidden[part].sum()) for part in self._parts(rows))
 
     def ask(self, rows: np.ndarray, width: int) -> tuple[Tensor, Tensor]:
         """Return a (b, width) mask that is true at tokens to be guessed, and their (m,) answers.
 
         If no text has anything to guess, a token is asked for whose answer does not count.
         """
-        chosen = torch.zeros(len(rows), width, dtype=torch.bool)
-        if not self.count(rows):
+        chosen, parts = torch.zeros(len(rows), width, dtype=torch.bool), self._parts(rows)
+        for row, part in zip(chosen, parts, strict=True):
+            row[: part.stop - part.start] = torch.tensor(self.hidden[part])
+        if not chosen.any():
             chosen[0, 0] = True
             return chosen, torch.tensor([NO_ANSWER])
-        parts = [slice(self.starts[row], self.starts[row + 1]) for row in rows]
-        for position, part in enumerate(parts):
-            chosen[position, self.places[part]] = True
-        return chosen, torch.from_numpy(np.concatenate([self.answers[part] for part in parts]))
+        answers = [self.answers[part][self.hidden[part]] for part in parts]
+        return chosen, torch.from_numpy(np.concatenate(answers))
+
+    def _parts(self, rows: np.ndarray) -> list[slice]:
+        return [slice(self.starts[row], self.starts[row + 1]) for row in rows]
 
 
 def mask_tokens(tokens: TokenIds, tokenizer: Any, seed: int) -> MaskedTexts:
     """Choose tokens to be guessed, never special ones; a short text may have none."""
     rng = np.random.default_rng(seed)
     plain = ~np.isin(tokens.ids, tokenizer.all_special_ids)
-    chosen = np.flatnonzero(plain & (rng.random(len(tokens.ids)) < SHARE))
-    fate, ids = rng.random(len(chosen)), tokens.ids.copy()
+    hidden = plain & (rng.random(len(tokens.ids)) < SHARE)
+    chosen, ids = np.flatnonzero(hidden), tokens.ids.copy()
+    fate = rng.random(len(chosen))
     ids[chosen[fate < HIDDEN]] = tokenizer.mask_token_id
     other = chosen[(fate >= HIDDEN) & (fate < HIDDEN + RANDOM)]
     ids[other] = rng.integers(len(tokenizer), size=len(other))
-    starts = np.searchsorted(chosen, tokens.starts)
-    begins = np.repeat(tokens.starts[:-1], np.diff(starts))
-    words, numbers = np.unique(tokens.ids, return_inverse=True)
-    source, answers = TokenIds(ids, tokens.starts, tokens.padding), numbers[chosen].astype(np.int64)
-    return MaskedTexts(source, starts, chosen - begins, answers, words)
+    words, answers = np.unique(tokens.ids, return_inverse=True)
+    source = TokenIds(ids, tokens.starts, tokens.padding)
+    return MaskedTexts(source, tokens.starts, hidden, answers.astype(np.int64), words)
 
 
-def assign_softly(vectors: Tensor, centroids: Tensor, alpha: float = 1.0) -> Tensor:
+def assign_softly(vectors: Tensor, centroids: Tensor) -> Tensor:
     """Return (n, k) shares of (n, d) vectors in clusters around (k, d) centroids; rows sum to 1.
 
-    They come from Student's t kernel; fewer degrees of freedom, `alpha`, favour far clusters.
+    They come from Student's t kernel with one degree of freedom.
     """
     squares = (vectors[:, None] - centroids).square().sum(dim=-1)
-    kernel = (1 + squares / alpha).pow(-(alpha + 1) / 2)
+    kernel = (1 + squares).pow(-1.0)
     return kernel / kernel.sum(dim=1, keepdim=True)
-
-
-def sharpen(shares: Tensor, balance: bool = True) -> Tensor:
-    """Return the (n, k) shares that training aims at, given those of all texts: the sure get surer.
-
-    With `balance` they are divided by the clusters' sizes, which keeps large ones from growing.
-    """
-    weights = shares.square()
-    if balance:
-        weights = weights / shares.sum(dim=0).clamp(min=torch.finfo(shares.dtype).tiny)
-    return weights / weights.sum(dim=1, keepdim=True)
-
-
-def divergence_loss(targets: Tensor, shares: Tensor) -> Tensor:
-    """Return the mean Kullback-Leibler divergence of (n, k) shares from their targets."""
-    tiny = torch.finfo(shares.dtype).tiny
-    logs = targets.clamp(min=tiny).log() - shares.clamp(min=tiny).log()
-    return (targets * logs).sum(dim=1).mean()

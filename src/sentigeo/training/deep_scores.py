@@ -1,6 +1,7 @@
-"""How clusters under training stand: how they agree with labels, and whether they are healthy."""
+"""How clusters fare while an encoder is trained with them: sizes, agreement, what is lost."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,8 @@ from scipy.stats import entropy
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sentigeo.analysis.clusters import align_clusters, find_clusters
-from sentigeo.training.deep_study import CONDITIONS, DeepRun, Draw, DrawResult
+from sentigeo.training.deep_clustering import Draw
+from sentigeo.training.deep_study import DeepRun, DrawResult
 
 LOST = 0.1  # of its even share: a cluster with fewer texts is lost
 SHUFFLES = 20  # random clusters behind the chance level
@@ -17,40 +19,33 @@ SHUFFLES = 20  # random clusters behind the chance level
 def score_members(labels: np.ndarray, members: np.ndarray, k: int) -> dict[str, float]:
     """Measure the clusters of texts, of which some may be empty, given (n,) labels and members.
 
-    Returns:
-        `accuracy` by optimal assignment, `nmi` (normalised mutual information), `ari` (adjusted
-        Rand index), `largest_share` and `smallest_share` of the texts in a cluster, `entropy` of
-        the sizes in nats, and `effective`, how many equally large clusters would have this entropy,
-        as a share of k.
+    Accuracy is by optimal assignment; `effective` is the effective number of clusters (how many of
+    equal size would have the entropy of the sizes) as a share of k.
     """
     sizes = np.bincount(members, minlength=k)
-    spread = float(entropy(sizes))
     return {
         "accuracy": float(np.mean(align_clusters(labels, members) == labels)),
         "nmi": float(normalized_mutual_info_score(labels, members)),
         "ari": float(adjusted_rand_score(labels, members)),
         "largest_share": float(sizes.max() / sizes.sum()),
         "smallest_share": float(sizes.min() / sizes.sum()),
-        "entropy": spread,
-        "effective": float(np.exp(spread) / k),
+        "effective": float(np.exp(float(entropy(sizes))) / k),
     }
 
 
 def score_courses(runs: Sequence[DeepRun]) -> pd.DataFrame:
     """Measure the clusters of runs before training and after each epoch.
 
-    Returns:
-        Columns `set` (title), `draw`, `condition`, `epoch`, those of `score_members`, `lost`
-        (whether a cluster has less than a tenth of its even share), `changed` (share of the texts
-        whose cluster is another than the epoch before), and those of the course.
+    Besides measures and course, `lost` tells whether a cluster has less than a tenth of its even
+    share, and `changed` which share of the texts was in another cluster the epoch before.
     """
     parts = []
     for run in runs:
         k, members = len(run.texts.classes), np.array(run.course.members)
-        frame = pd.DataFrame([score_members(run.texts.labels, own, k) for own in members])
+        frame = pd.DataFrame([score_members(run.texts.labels, epoch, k) for epoch in members])
         frame["lost"] = frame["smallest_share"] < LOST / k
         frame["changed"] = [np.nan, *(members[1:] != members[:-1]).mean(axis=1)]
-        for name in ("surety", "silhouette", "clustering", "masked"):
+        for name in ("confidence", "silhouette", "clustering", "masked"):
             frame[name] = getattr(run.course, name)
         frame["set"], frame["draw"], frame["condition"] = run.texts.title, run.draw, run.condition
         parts.append(frame.assign(epoch=range(len(frame))))
@@ -58,14 +53,11 @@ def score_courses(runs: Sequence[DeepRun]) -> pd.DataFrame:
 
 
 def score_ends(result: DrawResult) -> pd.DataFrame:
-    """Measure the clusters that every condition ends with.
+    """Measure the clusters that every condition ends with: columns as those of `score_courses`.
 
     Besides the runs: `kmeans` and `kmeans_mean` on the [CLS] and the mean vectors of the encoder as
     it is, and `chance`, clusters as large as those of `kmeans`, assigned at random. Where
     there was no clustering loss, K-Means finds clusters of the trained encoder.
-
-    Returns:
-        Columns `set` (title), `draw`, `condition`, and those of `score_members`.
     """
     texts, seed, first = result.draw.texts, result.draw.seed, result.first.members
     k, labels = len(texts.classes), texts.labels
@@ -73,7 +65,7 @@ def score_ends(result: DrawResult) -> pd.DataFrame:
     ends["kmeans_mean"] = find_clusters(result.pretrained.matrix(-1, "mean"), k, seed).members
     for run in result.runs:
         ends[run.condition] = np.array(run.course.members[-1])
-        if not CONDITIONS[run.condition].clustering:
+        if not result.draw.recipes[run.condition].clustering:
             ends[run.condition] = find_clusters(run.vectors, k, seed).members
     scores = {name: score_members(labels, members, k) for name, members in ends.items()}
     rng = np.random.default_rng(seed)
@@ -85,8 +77,8 @@ def score_ends(result: DrawResult) -> pd.DataFrame:
 
 def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
     """Return how much a measure differs between two conditions; sets are rows, draws columns."""
-    own = ends.set_index("condition")
-    tables = [own.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
+    found = ends.set_index("condition")
+    tables = [found.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
     return tables[0] - tables[1]
 
 
@@ -99,42 +91,39 @@ def lost_runs(courses: pd.DataFrame, condition: str) -> np.ndarray:
 def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     """Find where training would stop if it ended once hardly any text changes its cluster.
 
-    Args:
-        courses: As `score_courses` returns them.
-        tolerance: Share of texts that may still change, from the second epoch on.
-
-    Returns:
-        Columns `set`, `condition`, `stops` (epochs, draw by draw), `accuracy there` (of the draws
-        that stop) and `in the end`, both means.
+    That is when a smaller share of the texts than the tolerance changes, from the second epoch on;
+    `stops` are such epochs, draw by draw, and accuracies are means over draws.
     """
     rows = []
-    for (title, condition), own in courses.groupby(["set", "condition"], sort=False):
-        quiet = own[(own["epoch"] > 1) & (own["changed"] < tolerance)]
-        stops = quiet.groupby("draw").first().reindex(own["draw"].unique())
+    for (title, condition), found in courses.groupby(["set", "condition"], sort=False):
+        quiet = found[(found["epoch"] > 1) & (found["changed"] < tolerance)]
+        stops = quiet.groupby("draw").first().reindex(found["draw"].unique())
         told = ["never" if epoch != epoch else f"{epoch:.0f}" for epoch in stops["epoch"]]
         row = {"set": title, "condition": condition, "stops": ", ".join(told)}
-        last = own[own["epoch"] == own["epoch"].max()]
+        last = found[found["epoch"] == found["epoch"].max()]
         means = {"accuracy there": stops["accuracy"].mean(), "in the end": last["accuracy"].mean()}
         rows.append(row | means)
     return pd.DataFrame(rows)
 
 
-def _size_shares(run: DeepRun) -> np.ndarray:
-    """Return the (epochs + 1, k) shares of the texts in each cluster."""
-    k = len(run.texts.classes)
-    return np.stack([np.bincount(own, minlength=k) / len(own) for own in run.course.members])
-
-
 def largest_sizes(
     runs: Sequence[DeepRun], titles: Mapping[str, str]
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the shares of clusters of the draw that ends with the largest, by set and title."""
+    """Return the (epochs + 1, k) shares of clusters, of the draw that ends with the largest.
+
+    They are by title of the set and of the condition.
+    """
     found: dict[tuple[str, str], np.ndarray] = {}
-    for title in dict.fromkeys(run.texts.title for run in runs):
-        for name, heading in titles.items():
-            same = [run for run in runs if run.condition == name and run.texts.title == title]
-            found[title, heading] = max(map(_size_shares, same), key=lambda own: own[-1].max())
+    sets = dict.fromkeys(run.texts.title for run in runs)
+    for title, (name, heading) in product(sets, titles.items()):
+        same = [run for run in runs if run.condition == name and run.texts.title == title]
+        found[title, heading] = max(map(_size_shares, same), key=lambda shares: shares[-1].max())
     return found
+
+
+def _size_shares(run: DeepRun) -> np.ndarray:
+    k = len(run.texts.classes)
+    return np.stack([np.bincount(epoch, minlength=k) / len(epoch) for epoch in run.course.members])
 
 
 def list_sets(draws: Sequence[Draw], most_tokens: int) -> pd.DataFrame:

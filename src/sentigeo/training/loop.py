@@ -6,7 +6,7 @@ that is random in a step follows from the seed, the epoch and the step.
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -20,29 +20,37 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from sentigeo.cache import Store
+from sentigeo.cores import run_in_processes
+from sentigeo.encoder.bert_layers import make_batch
+from sentigeo.encoder.extract import one_thread
+from sentigeo.encoder.tokens import TokenIds, token_batches
+from sentigeo.encoder.vectors import Trunk
 from sentigeo.errors import UserError
+from sentigeo.progress import track
 
 Tensors = dict[str, Tensor]
+Texts = TokenIds | Trunk
 
 
 class Task:
     """What is trained, on what, and what to note.
 
     Attributes:
-        body: What is trained; the weights are those that require gradients.
-        recipe: Has at least `learning_rate`, `weight_decay` and `clip`.
-        save_every: Epochs from one state on disk to the next.
+        recipe: Has at least `epochs`, `learning_rate`, `weight_decay` and `clip`.
+        tensors: What a state holds besides moments, to be changed in place; weights at least.
+        notes: JSON values that a state holds.
     """
 
-    save_every = 1
+    save_every = 1  # epochs, from one state on disk to the next
 
     def __init__(self, body: Any, recipe: Any) -> None:
         self.recipe, self.accelerator = recipe, Accelerator()
-        self.body = body.to(self.accelerator.device)
-        self.weights = {n: weight for n, weight in body.named_parameters() if weight.requires_grad}
+        self.body, self.weights = body.to(self.accelerator.device), trained_weights(body)
+        self.tensors = {f"weights/{name}": weight for name, weight in self.weights.items()}
+        self.notes: dict[str, Any] = {}
 
-    def begin(self, epoch: int) -> list[np.ndarray] | None:
-        """Return the batches of an epoch; none at all once training is over."""
+    def begin(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch."""
         raise NotImplementedError
 
     def rate(self, epoch: int, step: int, steps: int) -> float:
@@ -59,13 +67,6 @@ class Task:
     def end(self, epoch: int) -> None:
         """Note how things stand after an epoch."""
 
-    def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return what to resume from besides weights and optimizer: tensors, and JSON values."""
-        return {}, {}
-
-    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        """Take back what `state` returned."""
-
     def own_rows(self, batch: np.ndarray) -> tuple[np.ndarray, float]:
         """Return this process's rows of a batch, and the weight of a loss summed over them.
 
@@ -77,63 +78,32 @@ class Task:
         return (mine, world / len(batch)) if len(mine) else (batch[:1], 0.0)
 
 
-class MovingAverage:
-    """The average of weights over the steps of training, which is steadier than the last step."""
-
-    def __init__(self, weights: Tensors, decay: float) -> None:
-        self.weights, self.decay, self.steps = weights, decay, 0
-        self.values = {name: weight.detach().clone() for name, weight in weights.items()}
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in the weights after a step; the first steps are forgotten faster."""
-        self.steps += 1
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        for name, value in self.values.items():
-            value.lerp_(self.weights[name], 1 - decay)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange weights and average."""
-        for name, value in self.values.items():
-            kept = self.weights[name].clone()
-            self.weights[name].copy_(value)
-            value.copy_(kept)
+def trained_weights(body: Any) -> dict[str, Any]:
+    """Return the weights that require gradients, by name."""
+    return {name: weight for name, weight in body.named_parameters() if weight.requires_grad}
 
 
-def fit(
-    task: Task, state: Path | None = None, on_epoch: Callable[[int], None] = lambda epoch: None
-) -> None:
-    """Train in place, with AdamW, until the task has no more batches.
-
-    Args:
-        task: What to train.
-        state: File to save the state in and to resume from.
-        on_epoch: Called after each epoch.
-    """
+def fit(task: Task, state: Path | None = None) -> None:
+    """Train in place, with AdamW; save the state to a file, and resume from it."""
     recipe, accelerator = task.recipe, task.accelerator
     settings = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "fused": True}
     optimizer: Any = torch.optim.AdamW(task.weights.values(), **settings)
     found = load_state(state) if state else None
-    epoch = _resume(task, optimizer, *found) if found else 0
+    first = _resume(task, optimizer, *found) if found else 0
     model, optimizer = accelerator.prepare(task.body, optimizer)
-    while run_epoch(task, model, optimizer, epoch):
-        epoch += 1
-        if state and accelerator.is_main_process and epoch % task.save_every == 0:
-            tensors, facts = task.state()
-            tensors |= {f"weights/{name}": weight for name, weight in task.weights.items()}
+    for epoch in range(first, recipe.epochs):
+        run_epoch(task, model, optimizer, epoch)
+        if state and accelerator.is_main_process and (epoch + 1) % task.save_every == 0:
+            tensors = dict(task.tensors)
             for number, moments in optimizer.state_dict()["state"].items():
                 tensors |= {f"moments/{number}/{name}": value for name, value in moments.items()}
-            save_state(state, tensors, facts | {"epochs": epoch})
+            save_state(state, tensors, {"notes": task.notes, "epochs": epoch + 1})
         accelerator.wait_for_everyone()
-        on_epoch(epoch - 1)
 
 
-def run_epoch(task: Task, model: Any, optimizer: Any, epoch: int) -> bool:
-    """Train one epoch; return whether there was one left."""
+def run_epoch(task: Task, model: Any, optimizer: Any, epoch: int) -> None:
+    """Train one epoch."""
     batches = task.begin(epoch)
-    if batches is None:
-        return False
     for step, batch in enumerate(batches):
         for group in optimizer.param_groups:
             group["lr"] = task.rate(epoch, step, len(batches))
@@ -148,7 +118,19 @@ def run_epoch(task: Task, model: Any, optimizer: Any, epoch: int) -> bool:
         optimizer.step()
         task.after_step()
     task.end(epoch)
-    return True
+
+
+def apply_to_rows(function: Any, texts: Texts, rows: np.ndarray, width: int, budget: int) -> Tensor:
+    """Return the (n, width) results of a function of batches and masks; processes share them."""
+    accelerator = Accelerator()
+    device = accelerator.device
+    found = torch.zeros(len(rows), width, device=device)
+    batches = token_batches(np.arange(len(rows)), texts.lengths[rows], budget)
+    with torch.inference_mode():
+        for batch in batches[accelerator.process_index :: accelerator.num_processes]:
+            inputs, mask = make_batch(texts, rows[batch])
+            found[batch] = function(inputs.to(device), mask.to(device))
+    return accelerator.reduce(found, "sum")  # type: ignore[no-any-return]
 
 
 def save_state(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> None:
@@ -173,16 +155,46 @@ def load_state(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
         return None
 
 
+def _resume(task: Task, optimizer: Any, tensors: Tensors, facts: dict[str, Any]) -> int:
+    """Load a state into what is trained; return how many epochs it has behind it."""
+    with torch.no_grad():
+        for name, tensor in task.tensors.items():
+            tensor.copy_(tensors[name])
+    task.notes.update(facts["notes"])
+    moments: dict[int, Tensors] = {}
+    for place in (name for name in tensors if name.startswith("moments/")):
+        _, number, name = place.split("/")
+        moments.setdefault(int(number), {})[name] = tensors[place]
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    return int(facts["epochs"])
+
+
+def works_alone() -> bool:
+    """Tell whether this process, on a CPU, works without others that train with it."""
+    accelerator = Accelerator()
+    return bool(accelerator.num_processes == 1 and accelerator.device.type == "cpu")
+
+
+def train_all(train: Any, jobs: Sequence[Any], name: str, costs: list[int] | None = None) -> None:
+    """Train what each job, a tuple of arguments, is about; name and costs tell of the progress.
+
+    On a CPU jobs run side by side, each in a process with one thread; several processes of
+    `accelerate launch` do every job together.
+    """
+    with one_thread(Accelerator().device):
+        if works_alone():
+            list(run_in_processes(train, jobs, name, costs))
+        else:
+            for job in track(jobs, name, costs):
+                train(*job)
+
+
 def obtain(
     store: Store, kind: str, key: Mapping[str, Any], fill: Callable[[Path, Path], None]
 ) -> Path:
     """Return a stored folder; all processes fill it together if need be, the main one keeps it.
 
-    Args:
-        store: Where the folder is or will be.
-        kind: What it holds, in a word.
-        key: All that it depends on.
-        fill: Trains, given a file for the state of training, and writes into a folder.
+    To fill is to train, given a file for the state of training, and to write into a folder.
     """
     accelerator, state = Accelerator(), store.place("training", key)
     main = accelerator.is_main_process
@@ -196,17 +208,3 @@ def obtain(
     if main:
         state.unlink(missing_ok=True)
     return store.place(kind, key)
-
-
-def _resume(task: Task, optimizer: Any, tensors: Tensors, facts: dict[str, Any]) -> int:
-    """Load a state into what is trained; return how many epochs it has behind it."""
-    with torch.no_grad():
-        for name, weight in task.weights.items():
-            weight.copy_(tensors[f"weights/{name}"])
-    moments: dict[int, Tensors] = {}
-    for place in (name for name in tensors if name.startswith("moments/")):
-        _, number, name = place.split("/")
-        moments.setdefault(int(number), {})[name] = tensors[place]
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
-    task.restore(tensors, facts)
-    return int(facts["epochs"])

@@ -3,9 +3,8 @@ import pandas as pd
 import pytest
 
 from sentigeo.encoder.encoder import load_encoder
-from sentigeo.own_texts.decisions import Reading
-from sentigeo.own_texts.read import OwnTexts
-from sentigeo.own_texts.summary import (
+from sentigeo.own_texts.read import OwnTexts, Reading
+from sentigeo.own_texts.study import (
     describe_agreement,
     describe_choice,
     describe_clusters,

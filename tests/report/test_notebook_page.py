@@ -10,7 +10,7 @@ from PIL import Image
 
 from sentigeo.figures.maps import plot_maps
 from sentigeo.figures.style import class_colours
-from sentigeo.report.page import VISIBLE, Page, draw_png
+from sentigeo.report.notebook import VISIBLE, Page, draw_png, write_cell
 from sentigeo.stats import Estimate
 
 
@@ -56,6 +56,15 @@ def test_tables_write_estimates_and_numbers_by_themselves(page, shown):
     ]
     page.table(frame.assign(n=[1, 2]), "A table.", {"estimate": "{:.1%}"})
     assert "50.0% [40.0%,\u00a060.0%]" in shown[1]["text/html"]
+
+
+def test_numbers_by_themselves():
+    assert write_cell(0.87349) == "0.873"
+    assert write_cell(1234) == "1,234"
+    assert write_cell(-0.0001) == "0.000"
+    nan = float("nan")
+    for nothing in (None, nan, Estimate(nan, nan, nan, 9)):
+        assert write_cell(nothing) == "-"
 
 
 @pytest.mark.parametrize("text", ["0.5 [0.4, 0.6]", "2.4e-07", "3 s", "+0.01", "1,234", "nan", ""])

@@ -1,22 +1,31 @@
+import json
+
 import pytest
 from fake_notebooks import write_notebook
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
-from sentigeo.paths import run_paths
+from sentigeo.paths import list_chapters, run_paths
 from sentigeo.profile import load_profile
-from sentigeo.report.fingerprint import KIND, Conditions, chapter_key, hash_chapter
-from sentigeo.report.plan import (
-    check_parameters,
+from sentigeo.report.execute import check_parameters
+from sentigeo.report.fingerprint import (
+    KIND,
+    Conditions,
+    chapter_key,
     describe_published,
-    describe_status,
-    find_name,
-    needed_by,
-    plan_chapters,
-    read_tasks,
+    hash_chapter,
 )
+from sentigeo.report.notebook import CONDITIONS
+from sentigeo.report.runner import Run, describe_status, find_name, needed_by, read_tasks
 
+FITS = Conditions()
 PART = '{{"metrics": {{"x": {0}}}, "arrays": {{}}, "checkpoints": {{}}}}'
+
+
+def begin(root, conditions=FITS, **changes):
+    profile = load_profile("quick", **changes)
+    paths = run_paths(profile.run_name, root)
+    return Run(profile, paths, paths.stage, root, conditions)
 
 
 def test_needs_are_read_from_the_metadata(tmp_path):
@@ -31,7 +40,7 @@ def test_needs_are_read_from_the_metadata(tmp_path):
         (), ("01_a",), ("01_a",), ("01_a", "02_b", "04_d"),
     ]  # fmt: skip
     assert [task.one_thread for task in tasks] == [True, False, False, False]
-    assert [task.takes_all for task in tasks] == [False, True, False, True]
+    assert [CONDITIONS in task.parts for task in tasks] == [False, True, False, True]
     assert [task.minutes for task in tasks] == [0, 0, 2, 0]
     assert [task.name for task in needed_by("04_d", tasks)] == ["01_a", "04_d"]
     assert needed_by("05_e", tasks) == tasks
@@ -51,27 +60,27 @@ def test_a_chapter_is_found_by_number_or_name(tmp_path, name):
         find_name("90", tmp_path)
 
 
-def test_unknown_parameter_is_an_error(tmp_path, quick):
+def test_unknown_parameter_is_an_error(tmp_path):
     path = write_notebook(tmp_path, "01_first", parameters='profile = "quick"')
     with pytest.raises(
         UserError, match=r"01_first\.ipynb has no parameter 'overrides'; it has profile"
     ):
         check_parameters(path, {"profile": "quick", "overrides": {}})
     with pytest.raises(UserError, match="has no parameter 'overrides'"):
-        plan_chapters(quick, tmp_path, Conditions())
+        begin(tmp_path).plan()
 
 
 def test_skipped_chapters_are_not_planned(tmp_path):
     write_notebook(tmp_path, "01_a")
     write_notebook(tmp_path, "02_b")
     conditions = Conditions(skipped={"01_a": "It has no use."})
-    [task] = plan_chapters(load_profile("quick"), tmp_path, conditions)
+    [task] = begin(tmp_path, conditions).plan()
     assert (task.name, task.needs) == ("02_b", ())
 
 
-def test_no_notebooks(tmp_path, quick):
+def test_no_notebooks(tmp_path):
     with pytest.raises(UserError, match="no numbered notebooks"):
-        plan_chapters(quick, tmp_path, Conditions())
+        begin(tmp_path).plan()
 
 
 @pytest.fixture
@@ -95,10 +104,8 @@ def keep(root, name, needs=None, **changes):
 
 
 def status(root, **changes):
-    profile = load_profile("quick", **changes)
-    paths = run_paths(profile.run_name, root)
-    tasks = plan_chapters(profile, root, Conditions())
-    return describe_status(tasks, profile, paths, root, Conditions())
+    run = begin(root, **changes)
+    return describe_status(run.plan(), run)
 
 
 def test_status_says_why_a_chapter_is_not_up_to_date(root):
@@ -121,12 +128,13 @@ def test_a_chapter_on_the_newest_of_a_hub_is_never_up_to_date(root):
     assert "hub" in status(root, model="owner/model")["01_a"]
 
 
-def test_what_was_published_is_compared_with_the_code(root, quick):
-    paths, tasks = run_paths("quick", root), plan_chapters(quick, root, Conditions())
-    assert describe_published(tasks, paths) == "There is no report yet."
-    codes = ", ".join(f'"{task.name}": "{hash_chapter(task.source)}"' for task in tasks)
-    paths.reports.mkdir(parents=True)
-    (paths.reports / "results.json").write_text(f'{{"code": {{{codes}}}}}')
-    assert describe_published(tasks, paths) == "results.json was made by this code."
+def test_what_was_published_is_compared_with_the_code(root):
+    results, sources = root / "results.json", list_chapters(root)
+    assert describe_published(results, sources) == "There is no report yet."
+    results.write_text(json.dumps({"code": {own.stem: hash_chapter(own) for own in sources}}))
+    assert describe_published(results, sources) == "results.json was made by this code."
     write_notebook(root, "01_a", "more = 1", needs=[])
-    assert describe_published(tasks, paths) == "results.json was made by other code of 01_a."
+    assert (
+        describe_published(results, sources)
+        == "results.json was made before the code of 01_a changed."
+    )
