@@ -106,11 +106,15 @@ def load_claims(path: Path = LEDGER) -> list[Claim]:
     return claims
 
 
+def find_claims(notebooks: Path) -> list[Claim]:
+    """Return the claims that the ledger in a folder of notebooks declares, if there is one."""
+    ledger = notebooks / LEDGER.name
+    return load_claims(ledger) if ledger.is_file() else []
+
+
 def claims_of(notebook: Path) -> list[Claim]:
     """Return the claims that a chapter judges, by the ledger beside its notebook, if any."""
-    ledger = notebook.with_name(LEDGER.name)
-    claims = load_claims(ledger) if ledger.is_file() else []
-    return [claim for claim in claims if claim.chapter == notebook.stem]
+    return [claim for claim in find_claims(notebook.parent) if claim.chapter == notebook.stem]
 
 
 def judge_claim(claim: Claim, metrics: Mapping[str, Metric], reason: str | None) -> Judged:

@@ -7,7 +7,6 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,24 +177,25 @@ def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
 
 def find_commit(root: Path) -> str | None:
     """Return what is checked out, with `+changes` if files differ from it; nothing outside git."""
-    git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
-    try:
-        head = git(["git", "rev-parse", "HEAD"]).stdout
-        changed = git(["git", "status", "--porcelain"]).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    names = [line[3:].split(" -> ")[-1].strip('"') for line in changed.splitlines()]
-    return head.strip() + "+changes" * any(not name.startswith(MADE) for name in names)
+    head = _ask_git(root, "rev-parse", "HEAD").strip()
+    changed = _ask_git(root, "status", "--porcelain").splitlines()
+    names = [line[3:].split(" -> ")[-1].strip('"') for line in changed]
+    return head + "+changes" * any(not name.startswith(MADE) for name in names) if head else None
 
 
 def find_last_commit(path: Path) -> str:
     """Return the hash and date of the commit that last changed a file; nothing outside git."""
-    command = ["git", "log", "-1", "--format=%h of %cs", "--", path.name]
+    return _ask_git(path.parent, "log", "-1", "--format=%h of %cs", "--", path.name).strip()
+
+
+def _ask_git(folder: Path, *words: str) -> str:
+    """Return what git says about a folder; nothing where that is not in a repository."""
     try:
-        found = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True)
+        return subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return found.stdout.strip()
 
 
 def find_processor() -> str:

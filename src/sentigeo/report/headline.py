@@ -36,6 +36,8 @@ BASELINES = {  # kind and name of a model in its metrics, and what its clusters 
     "classification head only": ("finetune", "head_only", None),
 }
 ENCODERS = {"all-MiniLM-L6-v2": "six-layer BERT-type sentence encoder"}  # what they are
+# Formats and units of numbers, by the name of the templates' filter that writes them.
+WRITTEN = {"share": (".1f", "%"), "points": ("+z.1f", " points"), "change": ("+z.3f", "")}
 SAMPLES_CLAIM = "C1"  # whether the contrastive samples help
 BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers -->"
 
@@ -56,32 +58,18 @@ def find_metric(results: dict[str, Any], name: str) -> Metric | None:
     return found if found and found["value"] is not None else None
 
 
-def write_change(metric: Metric) -> str:
-    """Write a difference as `+0.012 (95% CI -0.010 to +0.034)`, which no line breaks."""
-    value, low, high = _list_numbers(metric)
-    return _join(f"{value:+z.3f} (95% CI {low:+z.3f} to {high:+z.3f})")
+def write_number(
+    metric: Metric, spec: str, unit: str, level: str = "95% CI ", usual: int | None = None
+) -> str:
+    """Write a metric as `47.1% (95% CI 40.2 to 54.0)`, in hundredths if it has a unit.
 
-
-def write_points(metric: Metric) -> str:
-    """Write a difference of shares as `+1.2 points (95% CI +0.4 to +2.0)`."""
-    value, low, high = (100 * number for number in _list_numbers(metric))
-    return _join(f"{value:+z.1f} points (95% CI {low:+z.1f} to {high:+z.1f})")
-
-
-def write_share(metric: Metric, level: str = "95% CI ", usual: int | None = None) -> str:
-    """Write a share as `47.1% (95% CI 40.2 to 54.0)`, with its n unless that is the usual one."""
-    value, low, high = (100 * number for number in _list_numbers(metric))
-    count = f"; n = {metric['n']:,}" if usual and metric["n"] != usual else ""
-    return _join(f"{value:.1f}% ({level}{low:.1f} to {high:.1f}{count})")
-
-
-def _list_numbers(metric: Metric) -> tuple[float, float, float]:
-    found = read_metric(metric)
-    return found.value, found.low, found.high
-
-
-def _join(written: str) -> str:
-    """Put spaces that no line breaks into a number with its interval, but for the first."""
+    Its n is added unless that is the usual one; lines break before the bracket only.
+    """
+    held = read_metric(metric)
+    numbers = ((100 if unit else 1) * number for number in (held.value, held.low, held.high))
+    value, low, high = (format(number, spec) for number in numbers)
+    count = f"; n = {held.n:,}" if usual and held.n != usual else ""
+    written = f"{value}{unit} ({level}{low} to {high}{count})"
     return written.replace(" ", "\u00a0").replace("\u00a0(", " (", 1)
 
 
@@ -101,7 +89,9 @@ def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"estimate": read_metric, "verdicts": count_verdicts}
-    environment.filters |= {"share": write_share, "points": write_points, "change": write_change}
+    environment.filters |= {
+        name: partial(write_number, spec=spec, unit=unit) for name, (spec, unit) in WRITTEN.items()
+    }
     kind = ENCODERS.get(results["encoder"].get("name"), "BERT-type encoder")
     facts = {**results, "results": results, "metric": partial(find_metric, results), "kind": kind}
     return environment.get_template(f"{name}.jinja").render(facts | more)
@@ -142,7 +132,7 @@ def headline_table(results: dict[str, Any]) -> pd.DataFrame:
     for measure in next(iter(models.values()), {}):
         reached = [found[measure] for found in models.values()]
         usual = max(metric["n"] for metric in reached if metric)
-        cells = [write_share(metric, "", usual) if metric else "-" for metric in reached]
+        cells = [write_number(own, *WRITTEN["share"], "", usual) if own else "-" for own in reached]
         table[f"{measure} (n\u00a0=\u00a0{usual:,})"] = cells
     return table
 

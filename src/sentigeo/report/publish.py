@@ -14,13 +14,13 @@ from jsonschema.exceptions import best_match
 
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.ledger.claims import merge_parts
+from sentigeo.ledger.claims import find_claims, merge_parts
 from sentigeo.paths import ROOT, RunPaths, run_paths
 from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme
 from sentigeo.report.notebook import list_versions
-from sentigeo.report.runner import Run, Task, find_name, load_ledger, needed_by, run_chapters
+from sentigeo.report.runner import Run, Task, find_name, needed_by, run_chapters
 from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
@@ -121,7 +121,7 @@ def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> dict[str, 
     results |= merge_parts(run.stage / "parts", [task.name for task in tasks])
     judged = results["claims"] | told["claims"]
     results["untestable"] |= told["untestable"]
-    for claim in load_ledger(run.root):
+    for claim in find_claims(run.root / "notebooks"):
         if claim.id not in judged:
             what = "judged" if claim.metric in results["metrics"] else "measured"
             named = f"The claim {claim.id} names '{claim.metric}'"

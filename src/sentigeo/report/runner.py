@@ -14,7 +14,7 @@ from sentigeo.cache import ENTRY, Store, is_whole
 from sentigeo.cores import THREAD_VARIABLES, count_processes
 from sentigeo.errors import UserError
 from sentigeo.files import write_text
-from sentigeo.ledger.claims import LEDGER, Claim, judge_claim, load_claims
+from sentigeo.ledger.claims import find_claims, judge_claim
 from sentigeo.paths import ROOT, RunPaths, list_chapters
 from sentigeo.profile import Profile
 from sentigeo.progress import RunProgress
@@ -79,12 +79,6 @@ def needed_by(name: str, tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if task.name in wanted]
 
 
-def load_ledger(root: Path) -> list[Claim]:
-    """Return the claims that a repository declares."""
-    path = root / "notebooks" / LEDGER.name
-    return load_claims(path) if path.is_file() else []
-
-
 @dataclass(frozen=True)
 class Run:
     """One run of chapters."""
@@ -123,7 +117,8 @@ class Run:
     def describe_conditions(self) -> dict[str, Any]:
         """Return what chapters are told: what does not fit, and the claims nobody can judge."""
         skipped = self.conditions.skipped
-        claims = [claim for claim in load_ledger(self.root) if claim.chapter in skipped]
+        declared = find_claims(self.root / "notebooks")
+        claims = [claim for claim in declared if claim.chapter in skipped]
         return {
             "skipped": skipped,
             "conditions": self.conditions.unmet,
