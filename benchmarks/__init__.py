@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sentigeo.progress import track
+from sentigeo.cores import track
 
 REPEATS = 3
 

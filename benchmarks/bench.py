@@ -8,7 +8,7 @@ from benchmarks.finetune import bench_finetune
 from benchmarks.vectors import bench_embed, bench_tsne
 from sentigeo.data.reviews import draw_reviews
 from sentigeo.encoder.encoder import load_encoder
-from sentigeo.files import write_text
+from sentigeo.paths import write_text
 from sentigeo.profile import Profile
 
 SIZES = {"finetune": 192, "embed": 1000, "tsne": 5000}  # reviews

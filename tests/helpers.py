@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from sentigeo.cache import save_arrays
 from sentigeo.encoder.corpus import COLUMNS, open_corpus
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.encoder.vectors import Vectors
-from sentigeo.files import save_arrays, write_text
+from sentigeo.paths import write_text
 
 
 def labelled_cloud(count: int, width: int, apart: float) -> tuple[np.ndarray, np.ndarray]:

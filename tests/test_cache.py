@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from sentigeo.cache import Store, is_whole
+from sentigeo.cache import Store, is_whole, load_array
 from sentigeo.errors import CacheNotice, UserError
 
 
@@ -151,3 +151,9 @@ def test_an_entry_is_of_no_use_without_those_it_rests_on(tmp_path, compute):
     assert is_whole(above)
     flip_a_byte(below)
     assert not is_whole(above)
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="Python objects"):
+        load_array(tmp_path / "rows.npy")

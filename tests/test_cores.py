@@ -11,7 +11,7 @@ from fake_notebooks import wait_for
 from joblib.externals.loky import process_executor
 
 from sentigeo import cores
-from sentigeo.cores import run_in_processes, run_in_threads
+from sentigeo.cores import NOTE_VARIABLE, run_in_processes, run_in_threads, track
 from sentigeo.errors import UserError
 
 
@@ -80,3 +80,23 @@ def test_processes_end_when_their_parent_is_killed():
     parent.kill()
     parent.wait()
     wait_for(lambda: all(map(is_gone, children)), "a process was left behind")
+
+
+def test_track_leaves_notes_in_a_report(tmp_path, monkeypatch, capsys):
+    note = tmp_path / "note"
+    monkeypatch.setenv(NOTE_VARIABLE, str(note))
+    seen = []
+    for item in track("abc", "work", weights=[1, 1, 2]):
+        seen.append((item, note.read_text()[:8] if note.exists() else None))
+    assert seen == [("a", None), ("b", "work 25%"), ("c", "work 50%")]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("every", "count"), [(0.0, 4), (60.0, 0)])
+def test_track_without_a_terminal_writes_a_line_now_and_then(monkeypatch, capsys, every, count):
+    monkeypatch.delenv(NOTE_VARIABLE, raising=False)
+    monkeypatch.setattr(cores, "EVERY", every)
+    assert list(track([1, 2, 3, 4], "work", unit="tokens")) == [1, 2, 3, 4]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == count
+    assert all(line.startswith("work ") and line.endswith(" s left") for line in lines)

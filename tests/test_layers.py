@@ -1,6 +1,6 @@
 """The layers of the package: which room may import which."""
 
-from sentigeo.code_hash import NAME, PACKAGE, imports_of
+from sentigeo.hashes import NAME, PACKAGE, imports_of
 
 BASE = {"root", "data", "encoder"}
 MAY_USE = {

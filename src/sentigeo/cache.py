@@ -16,7 +16,8 @@ import numpy as np
 import xxhash
 
 from sentigeo.errors import CacheNotice, UserError
-from sentigeo.files import hash_json, load_array, save_arrays, write_text
+from sentigeo.hashes import hash_json
+from sentigeo.paths import write_text
 
 Arrays = Mapping[str, np.ndarray]
 Key = Mapping[str, Any]  # everything that a result depends on, as JSON values
@@ -80,6 +81,18 @@ class Store:
     def place(self, kind: str, key: Key) -> Path:
         """Return where the entry of a key is, or will be."""
         return self.root / kind / hash_json(key)
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as `<name>.npy` files."""
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+
+def load_array(path: Path) -> np.ndarray:
+    """Memory-map a `.npy` file; an array that would have to be unpickled is refused."""
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
 
 
 def package_versions(*packages: str) -> dict[str, str]:

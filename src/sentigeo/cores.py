@@ -1,19 +1,24 @@
-"""The cores of this machine: the one place that decides how many processes and threads work."""
+"""Long work: how many processes and threads of this machine do it, and how far it is."""
 
 import os
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
+from IPython import get_ipython
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
 
 from sentigeo.errors import UserError
-from sentigeo.progress import track
+from sentigeo.paths import write_text
 
 MOST_PROCESSES = 4  # at the same time; each may need a gigabyte or two
 # What libraries take the number of their threads from.
@@ -22,6 +27,9 @@ THREAD_VARIABLES = (
     "LOKY_MAX_CPU_COUNT",
 )  # fmt: skip
 RESTARTED = "A worker stopped while some jobs were given to the"  # how a warning of joblib begins
+NOTE_VARIABLE = "SENTIGEO_NOTE"  # the file in which a notebook says how far its long work is
+EVERY = 60.0  # seconds between plain lines
+T = TypeVar("T")
 
 
 def count_processes() -> int:
@@ -77,3 +85,35 @@ def run_in_threads(
     """Call a function with each job in several threads of this process; results come in order."""
     calls = (delayed(function)(job) for job in jobs)
     return iter(Parallel(threads, backend="threading", return_as="generator", batch_size=1)(calls))
+
+
+def track(
+    items: Sequence[T], name: str, weights: Sequence[int] | None = None, unit: str = "it"
+) -> Iterator[T]:
+    """Yield items and show how far they are, at what rate, and the time left.
+
+    In a running report the notebook stays clean: it leaves a note, which the runner shows.
+    Elsewhere a bar is drawn in a terminal or in JupyterLab, and without either a plain line is
+    written now and then. Weights say how much work each item is, and `unit` what they count.
+    """
+    weights = weights or [1] * len(items)
+    note = os.environ.get(NOTE_VARIABLE)
+    quiet = note is not None or not items or not (sys.stderr.isatty() or get_ipython())
+    total, done, began = sum(weights), 0, time.monotonic()
+    said = began
+    with tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=True, disable=quiet) as bar:
+        for item, weight in zip(items, weights, strict=True):
+            yield item
+            bar.update(weight)
+            done, now = done + weight, time.monotonic()
+            if note:
+                write_text(Path(note), _describe(name, done, total, now - began, unit))
+            elif quiet and now - said >= EVERY:
+                said = now
+                print(_describe(name, done, total, now - began, unit), file=sys.stderr, flush=True)
+
+
+def _describe(name: str, done: int, total: int, seconds: float, unit: str) -> str:
+    rate = max(done, 1) / max(seconds, 1e-9)
+    speed = "" if unit == "it" else f", {rate:,.0f} {unit}/s"
+    return f"{name} {done / max(total, 1):.0%}{speed}, {(total - done) / rate:.0f} s left"

@@ -1,9 +1,10 @@
-"""Where everything is."""
+"""Where everything is, and how a file gets there: whole or not at all."""
 
 import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 from sentigeo.errors import UserError
 
@@ -62,3 +63,11 @@ def package_folder(package: str) -> Path:
     if spec is None or spec.origin is None:
         raise UserError(f"The Python package '{package}' is not installed: run 'make setup'.")
     return Path(spec.origin).parent
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file so that a reader sees the old file or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".part-{token_hex(8)}-{path.name}")
+    part.write_text(text, "utf-8")
+    part.replace(path)

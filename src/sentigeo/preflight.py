@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from sentigeo.cache import Store
-from sentigeo.code_hash import hash_code
 from sentigeo.data.handcrafted import FILES, HANDCRAFTED_CLASSES, why_unfit
 from sentigeo.data.reviews import identify_source, sample_test_pool
 from sentigeo.errors import UserError
-from sentigeo.files import hash_files, write_text
-from sentigeo.paths import DATA, run_paths
+from sentigeo.hashes import hash_code, hash_files
+from sentigeo.paths import DATA, run_paths, write_text
 from sentigeo.profile import ENGLISH, PACKAGED, Profile
 from sentigeo.report.fingerprint import Conditions
 

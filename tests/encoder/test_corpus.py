@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from helpers import store_corpus, write_rows
 
-from sentigeo.cache import Store, is_whole
+from sentigeo.cache import Store, is_whole, save_arrays
 from sentigeo.data import reviews as reviews_module
 from sentigeo.data.contrast_pairs import load_natural_pairs
 from sentigeo.data.films import group_films
@@ -24,7 +24,6 @@ from sentigeo.encoder.corpus import (
 )
 from sentigeo.encoder.tokens import count_tokens, encode_texts
 from sentigeo.encoder.vectors import Vectors
-from sentigeo.files import save_arrays
 from sentigeo.profile import load_profile
 
 NAMED = {"bad": "negative", "good": "positive"}

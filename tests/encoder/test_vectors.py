@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from sentigeo.cache import Store
+from sentigeo.cache import Store, save_arrays
 from sentigeo.encoder.vectors import Trunk, Vectors, open_vectors, resolve_layer
 from sentigeo.errors import UserError
-from sentigeo.files import save_arrays
 
 
 @pytest.fixture

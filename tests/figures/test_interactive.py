@@ -6,7 +6,6 @@ from map_reader import read_data, unpack
 
 from sentigeo.analysis.clusters import Clusters, NamedClusters
 from sentigeo.cache import Store
-from sentigeo.code_hash import import_closure, read_modules
 from sentigeo.encoder.corpus import CorpusVectors
 from sentigeo.encoder.vectors import Vectors
 from sentigeo.figures.interactive import (
@@ -17,6 +16,7 @@ from sentigeo.figures.interactive import (
     make_review_map,
 )
 from sentigeo.figures.style import Colouring
+from sentigeo.hashes import import_closure, read_modules
 
 # A cross: a middle, then right, left, up and down of it, and one more far to the right.
 CROSS = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [2, 0.1]])

@@ -1,3 +1,4 @@
+import io
 import json
 import re
 
@@ -8,7 +9,7 @@ from fake_notebooks import write_notebook
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from sentigeo.errors import UserError
-from sentigeo.report.execute import execute, leave_out, main, tidy
+from sentigeo.report.execute import RunProgress, execute, leave_out, main, tidy
 
 
 def write_job(tmp_path, *cells):
@@ -85,3 +86,46 @@ def test_tidying_twice_changes_nothing(tmp_path):
     before = path.read_bytes()
     tidy(path)
     assert path.read_bytes() == before
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def run(notes, stream, every=60.0):
+    with RunProgress(3, notes, stream, every) as progress:
+        progress.reuse("00_z")
+        progress.start("01_a")
+        progress.show()  # it has not said anything yet
+        progress.start("02_b")  # at the same time
+        (notes / "01_a.cell").write_text("3 3")
+        (notes / "02_b.cell").write_text("3 9")
+        (notes / "01_a.note").write_text("trunk 40%, 7 s left")
+        progress.show()
+        progress.finish("02_b", 0.5)
+        progress.finish("01_a", 1.25)
+    return stream.getvalue()
+
+
+def test_plain_output_is_one_line_per_notebook(tmp_path):
+    assert run(tmp_path, io.StringIO()).splitlines() == [
+        "[1/3] 00_z unchanged, from the cache",
+        "[2/3] 02_b in 0.5 s",
+        "[3/3] 01_a in 1.2 s",
+    ]
+
+
+def test_plain_output_speaks_up_when_a_notebook_takes_long(tmp_path):
+    text = run(tmp_path, io.StringIO(), every=0.0)
+    assert "01_a: cell 3 of 3 after 0 s (trunk 40%, 7 s left)\n" in text
+    assert "02_b: cell 3 of 9 after 0 s\n" in text
+
+
+def test_terminal_gets_bars(tmp_path):
+    text = run(tmp_path, Terminal())
+    assert "00_z unchanged, from the cache" in text
+    assert "01_a: 100%" in text
+    assert "02_b: 100%" in text
+    assert "report: 100%" in text
+    assert "trunk 40%, 7 s left" in text

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from fake_notebooks import write_notebook
 
-from sentigeo import code_hash
+from sentigeo.hashes import PACKAGE
 from sentigeo.paths import list_chapters
 from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import (
@@ -35,11 +35,11 @@ CLAIM = """- {{id: {id}, source: "001", statement: It is{comma}, chapter: {chapt
 def package(tmp_path, monkeypatch):
     """A copy of this package with a room of its own, which tests may change."""
     folder = tmp_path / "src" / "sentigeo"
-    shutil.copytree(code_hash.PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "room").mkdir()
     for name, code in {"__init__": "", **MODULES}.items():
         (folder / "room" / f"{name}.py").write_text(code)
-    monkeypatch.setattr(code_hash, "PACKAGE", folder)
+    monkeypatch.setattr("sentigeo.hashes.PACKAGE", folder)
     return folder / "room"
 
 

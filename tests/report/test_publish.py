@@ -19,8 +19,7 @@ from fake_notebooks import (
 )
 
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
-from sentigeo.paths import ROOT, run_paths
+from sentigeo.paths import ROOT, run_paths, write_text
 from sentigeo.profile import PROFILES, load_profile
 from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.publish import COMPLETE, check_results, rebuild_site, run_report

@@ -20,10 +20,10 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from sentigeo.analysis.keywords import share_a_term
 from sentigeo.analysis.opinion_words import split_sentences
-from sentigeo.cache import Store
+from sentigeo.cache import Store, load_array, save_arrays
 from sentigeo.encoder.corpus import Corpus
 from sentigeo.errors import UserError
-from sentigeo.files import hash_array, load_array, save_arrays
+from sentigeo.hashes import hash_array
 from sentigeo.profile import Profile
 from sentigeo.text import words
 

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from sentigeo.analysis.clusters import NOISE, Clusters, align_clusters, find_clusters, sort_rows
 from sentigeo.analysis.maps import place_between
-from sentigeo.progress import track
+from sentigeo.cores import track
 from sentigeo.stats import Estimate, bootstrap, bootstrap_index, exactly, share
 
 COMPONENTS = 50  # principal components that the other algorithms see

@@ -13,10 +13,9 @@ from sklearn.metrics.cluster import contingency_matrix
 from threadpoolctl import threadpool_limits
 
 from sentigeo.cache import Store, package_versions
-from sentigeo.code_hash import hash_code
 from sentigeo.encoder.corpus import CorpusVectors
 from sentigeo.errors import UserError
-from sentigeo.files import hash_array
+from sentigeo.hashes import hash_array, hash_code
 
 STARTS = 10  # initialisations of which K-Means keeps the best
 NO_CLASS = -1  # the class of a cluster that no class is left for

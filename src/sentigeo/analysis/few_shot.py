@@ -5,8 +5,8 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from sentigeo.analysis.cosines import unit_rows
+from sentigeo.cores import track
 from sentigeo.errors import UserError
-from sentigeo.progress import track
 from sentigeo.stats import list_estimates, mean_over_runs
 
 INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other

@@ -13,11 +13,10 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from sentigeo.cache import Store, package_versions
-from sentigeo.code_hash import hash_code
+from sentigeo.cache import Store, load_array, package_versions, save_arrays
 from sentigeo.cores import run_in_processes
 from sentigeo.errors import UserError
-from sentigeo.files import hash_array, load_array, save_arrays
+from sentigeo.hashes import hash_array, hash_code
 from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness

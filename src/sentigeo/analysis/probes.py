@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from sentigeo.cache import Store
+from sentigeo.cores import track
 from sentigeo.encoder.corpus import Corpus
 from sentigeo.encoder.encoder import Encoder, forget_training
 from sentigeo.encoder.extract import embed_texts, extract, mean_of_windows
@@ -18,7 +19,6 @@ from sentigeo.encoder.tokens import encode_texts, window_texts
 from sentigeo.encoder.vectors import Kind, Pooling, Vectors
 from sentigeo.errors import UserError
 from sentigeo.profile import Profile
-from sentigeo.progress import track
 from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_over_runs, share
 
 STRENGTHS = (0.001, 0.01, 0.1)

@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from sentigeo.analysis.opinion_words import REACH, find_negated, find_opinion
 from sentigeo.attention.attention import Attention, read_attention, read_versions
+from sentigeo.cores import track
 from sentigeo.encoder.encoder import Encoder
-from sentigeo.progress import track
 from sentigeo.stats import CONFIDENCE, Estimate, bootstrap, list_estimates, mean_over_runs
 
 # Every target of a word belongs to one of these, the first that fits.

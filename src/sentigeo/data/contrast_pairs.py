@@ -17,7 +17,7 @@ from sentigeo.data.tables import (
     text_and_label,
 )
 from sentigeo.errors import UserError
-from sentigeo.files import hash_json
+from sentigeo.hashes import hash_json
 from sentigeo.paths import DATA
 from sentigeo.profile import Profile
 from sentigeo.text import clean_text

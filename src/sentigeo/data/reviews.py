@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sentigeo.data.handcrafted import edited_rows, load_contrastive, take_dose, why_unfit
 from sentigeo.data.tables import FILE_ENDINGS, read_table, refuse_rows, text_and_label
 from sentigeo.errors import UserError
-from sentigeo.files import hash_file, hash_files, hash_json
+from sentigeo.hashes import hash_file, hash_files, hash_json
 from sentigeo.paths import locate, package_folder
 from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile
 from sentigeo.text import clean_text, words

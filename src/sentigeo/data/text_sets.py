@@ -9,7 +9,7 @@ import pandas as pd
 
 from sentigeo.data.reviews import read_packaged, read_source
 from sentigeo.errors import UserError
-from sentigeo.files import hash_json
+from sentigeo.hashes import hash_json
 from sentigeo.paths import package_folder
 from sentigeo.profile import BUILT_IN_SETS, ENGLISH, PACKAGED, Profile
 from sentigeo.text import clean_text

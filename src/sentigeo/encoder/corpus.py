@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sentigeo.cache import Store
-from sentigeo.code_hash import hash_code
+from sentigeo.cache import Store, load_array, save_arrays
 from sentigeo.data.contrast_pairs import (
     identify_own_pairs,
     load_easier_pairs,
@@ -34,8 +33,8 @@ from sentigeo.data.reviews import (
 )
 from sentigeo.encoder.tokens import TokenIds, encode_and_count
 from sentigeo.encoder.vectors import Vectors, open_vectors
-from sentigeo.files import hash_array, hash_files, load_array, save_arrays, write_text
-from sentigeo.paths import DATA
+from sentigeo.hashes import hash_array, hash_code, hash_files
+from sentigeo.paths import DATA, write_text
 from sentigeo.profile import PACKAGED, Profile
 
 COLUMNS = ["id", "text", "label", "part", "pair", "phenomenon", "known_film"]

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from sentigeo.errors import UserError
-from sentigeo.files import hash_file, hash_json
+from sentigeo.hashes import hash_file, hash_json
 from sentigeo.paths import locate, package_folder
 from sentigeo.profile import PACKAGED
 

@@ -13,16 +13,14 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from sentigeo.cache import Store, package_versions
-from sentigeo.code_hash import hash_code
-from sentigeo.cores import run_in_threads
+from sentigeo.cache import Store, load_array, package_versions, save_arrays
+from sentigeo.cores import run_in_threads, track
 from sentigeo.encoder.bert_layers import BERT_LIKE, hidden_states, make_batch, pool
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.encoder.tokens import TokenIds, Truncation, encode_texts, token_batches, window_texts
 from sentigeo.encoder.vectors import POOLINGS, Kind, Pooling, Trunk, Vectors, resolve_layer
 from sentigeo.errors import UserError
-from sentigeo.files import hash_array, hash_json, load_array, save_arrays
-from sentigeo.progress import track
+from sentigeo.hashes import hash_array, hash_code, hash_json
 
 BATCH_TOKENS = 2048  # activations of this many tokens stay near the processor
 SHARD_TOKENS = 65_536  # work that is lost at most when a run is killed

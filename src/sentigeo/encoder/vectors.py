@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from sentigeo.cache import is_whole
+from sentigeo.cache import is_whole, load_array
 from sentigeo.errors import UserError
-from sentigeo.files import hash_array, load_array
+from sentigeo.hashes import hash_array
 
 Pooling = Literal["cls", "mean", "max"]
 POOLINGS: tuple[Pooling, ...] = ("cls", "mean", "max")

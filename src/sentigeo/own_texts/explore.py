@@ -15,12 +15,12 @@ from transformers import AutoModelForSequenceClassification
 
 from sentigeo.analysis.few_shot import nearest_rows
 from sentigeo.analysis.probes import fit_probe
+from sentigeo.cores import track
 from sentigeo.encoder.encoder import load_with_head
 from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring
 from sentigeo.own_texts.read import BATCH, Reading, is_classifier
-from sentigeo.progress import track
 from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
 from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 

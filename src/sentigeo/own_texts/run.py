@@ -15,12 +15,10 @@ from matplotlib.figure import Figure
 
 from sentigeo.encoder.encoder import find_encoder
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
 from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
-from sentigeo.paths import NOTEBOOKS, ROOT
-from sentigeo.progress import RunProgress
-from sentigeo.report.execute import Process, check_parameters, run_notebook
+from sentigeo.paths import NOTEBOOKS, ROOT, write_text
+from sentigeo.report.execute import Process, RunProgress, check_parameters, run_notebook
 from sentigeo.report.notebook import STAGE_VARIABLE, Page
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Self, TextIO
 
 import nbformat
 import papermill
@@ -18,11 +19,11 @@ import psutil
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_markdown_cell
 from papermill.exceptions import PapermillExecutionError
+from tqdm import tqdm
 
+from sentigeo.cores import EVERY, NOTE_VARIABLE
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
-from sentigeo.paths import ROOT
-from sentigeo.progress import NOTE_VARIABLE, RunProgress
+from sentigeo.paths import ROOT, write_text
 
 POLL = 0.1  # seconds between checks of what runs
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
@@ -83,6 +84,93 @@ class Process:
         """Kill it, its kernel and what that started, if they still run."""
         end_tree(self._process.pid)
         self._process.wait()
+
+
+@dataclass
+class Running:
+    """A notebook that runs: its bar, since when, and when a line was last written about it."""
+
+    bar: Any
+    began: float = field(default_factory=time.monotonic)
+    said: float = field(default_factory=time.monotonic)
+
+
+class RunProgress:
+    """Shows which notebooks run, which of their cells, and what is left.
+
+    In the folder of notes each running notebook says which cell it is at, in `<name>.cell`, and how
+    far its long work is, in `<name>.note`. A terminal gets bars; any other stream one line per
+    notebook, and one about each that is still running after so many seconds.
+    """
+
+    def __init__(
+        self, notebooks: int, notes: Path, stream: TextIO | None = None, every: float = EVERY
+    ) -> None:
+        self.notes, self.every, self.stream = notes, every, stream or sys.stderr
+        self.total = self._bar(total=notebooks, unit="notebook", desc="report")
+        self.done = 0
+        self.running: dict[str, Running] = {}
+        self.free: list[Any] = []  # bars of notebooks that are complete
+
+    def _bar(self, **options: Any) -> Any:
+        return tqdm(file=self.stream, disable=None, **options)  # None: drawn in a terminal only
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for bar in (*self.free, *(one.bar for one in self.running.values()), self.total):
+            bar.close()
+
+    def start(self, name: str) -> None:
+        """A notebook begins."""
+        bar = self.free.pop() if self.free else self._bar(unit="cell")
+        bar.reset()
+        bar.set_description(name)
+        self.running[name] = Running(bar)
+
+    def finish(self, name: str, seconds: float) -> None:
+        """A running notebook is complete."""
+        bar = self.running.pop(name).bar
+        bar.n = bar.total
+        bar.set_postfix_str("")
+        self.free.append(bar)
+        self._count(f"{name} in {seconds:.1f} s" if bar.disable else None)
+
+    def reuse(self, name: str) -> None:
+        """A notebook need not run: what it would make is in the cache."""
+        self._count(f"{name} unchanged, from the cache")
+
+    def _count(self, said: str | None) -> None:
+        self.done += 1
+        if said:
+            self.line(f"[{self.done}/{self.total.total}] {said}")
+        self.total.update()
+
+    def show(self) -> None:
+        """Show what the running notebooks last said: bars at once, lines from time to time."""
+        for name, running in self.running.items():
+            number, _, cells = self._read(f"{name}.cell").partition(" ")
+            note, now = self._read(f"{name}.note"), time.monotonic()
+            if not cells:
+                continue
+            running.bar.total, running.bar.n = int(cells), int(number) - 1
+            running.bar.set_postfix_str(note)
+            if running.bar.disable and now - running.said >= self.every:
+                running.said = now
+                where = f"{name}: cell {number} of {cells} after {now - running.began:.0f} s"
+                self.line(f"{where} ({note})" if note else where)
+
+    def line(self, text: str) -> None:
+        """Write a line of its own."""
+        self.total.write(text, file=self.stream)
+        self.stream.flush()
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.notes / name).read_text("utf-8")
+        except FileNotFoundError:
+            return ""
 
 
 def run_notebook(process: Process, progress: RunProgress) -> None:

@@ -22,9 +22,8 @@ from PIL import Image as Picture
 
 from sentigeo.cache import Store
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
 from sentigeo.ledger.claims import judge_claim, load_claims, read_metric, show_claim, write_metric
-from sentigeo.paths import NOTEBOOKS, ROOT, run_paths
+from sentigeo.paths import NOTEBOOKS, ROOT, run_paths, write_text
 from sentigeo.profile import Profile, load_profile
 from sentigeo.stats import Estimate
 

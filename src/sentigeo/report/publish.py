@@ -13,9 +13,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
 from sentigeo.ledger.claims import find_claims, merge_parts
-from sentigeo.paths import ROOT, RunPaths, run_paths
+from sentigeo.paths import ROOT, RunPaths, run_paths, write_text
 from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme

@@ -13,12 +13,10 @@ import nbformat
 from sentigeo.cache import ENTRY, Store, is_whole
 from sentigeo.cores import THREAD_VARIABLES, count_processes
 from sentigeo.errors import UserError
-from sentigeo.files import write_text
 from sentigeo.ledger.claims import find_claims, judge_claim
-from sentigeo.paths import ROOT, RunPaths, list_chapters
+from sentigeo.paths import ROOT, RunPaths, list_chapters, write_text
 from sentigeo.profile import Profile
-from sentigeo.progress import RunProgress
-from sentigeo.report.execute import POLL, Process, check_parameters
+from sentigeo.report.execute import POLL, Process, RunProgress, check_parameters
 from sentigeo.report.fingerprint import KIND, Conditions, chapter_key, explain
 from sentigeo.report.notebook import CONDITIONS, NEEDS_VARIABLE, STAGE_VARIABLE
 

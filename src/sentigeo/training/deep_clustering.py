@@ -17,13 +17,13 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoModelForMaskedLM
 
-from sentigeo.cache import Store
+from sentigeo.cache import Store, save_arrays
 from sentigeo.data.text_sets import TextSet
 from sentigeo.encoder.bert_layers import make_batch
 from sentigeo.encoder.encoder import load_with_head
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.vectors import Trunk
-from sentigeo.files import save_arrays, write_text
+from sentigeo.paths import write_text
 from sentigeo.training.deep_encoder import DeepEncoder, MaskedTexts, TopDeepEncoder, assign_softly
 from sentigeo.training.loop import Task, Texts, apply_to_rows, fit, obtain, trained_weights
 

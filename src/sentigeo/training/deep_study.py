@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sentigeo.analysis.clusters import Clusters, find_clusters
-from sentigeo.cache import Store, package_versions
-from sentigeo.code_hash import hash_code
+from sentigeo.cache import Store, load_array, package_versions
 from sentigeo.data.text_sets import TextSet
 from sentigeo.encoder.bert_layers import BERT_LIKE
 from sentigeo.encoder.encoder import Encoder
@@ -19,7 +18,7 @@ from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import encode_texts
 from sentigeo.encoder.vectors import Kind, Vectors
 from sentigeo.errors import UserError
-from sentigeo.files import load_array
+from sentigeo.hashes import hash_code
 from sentigeo.profile import Profile
 from sentigeo.training.deep_clustering import Course, DeepRecipe, Draw, train_draw
 from sentigeo.training.deep_encoder import check_masked_lm, mask_tokens

@@ -20,13 +20,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from sentigeo.cache import Store
-from sentigeo.cores import run_in_processes
+from sentigeo.cores import run_in_processes, track
 from sentigeo.encoder.bert_layers import make_batch
 from sentigeo.encoder.extract import one_thread
 from sentigeo.encoder.tokens import TokenIds, token_batches
 from sentigeo.encoder.vectors import Trunk
 from sentigeo.errors import UserError
-from sentigeo.progress import track
 
 Tensors = dict[str, Tensor]
 Texts = TokenIds | Trunk

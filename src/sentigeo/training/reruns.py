@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from sentigeo.analysis.source_logs import SourceLog, implied_sizes
+from sentigeo.cores import track
 from sentigeo.encoder.extract import one_thread
 from sentigeo.errors import UserError
-from sentigeo.progress import track
 
 ARMS = ("without", "with", "control")  # samples; the control has further reviews in their place
 TOGETHER = 100  # runs that are trained at once

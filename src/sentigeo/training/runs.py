@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from jinja2 import StrictUndefined, Template
 
-from sentigeo.cache import Store, package_versions
-from sentigeo.code_hash import hash_code
+from sentigeo.cache import Store, load_array, package_versions, save_arrays
 from sentigeo.data.handcrafted import draw_dose, take_dose
 from sentigeo.encoder.bert_layers import BERT_LIKE
 from sentigeo.encoder.corpus import TIERS, Corpus, open_corpus
 from sentigeo.encoder.encoder import Encoder, load_encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.vectors import POOLINGS, Kind, vectors_as_trunk
-from sentigeo.files import hash_file, hash_json, load_array, save_arrays, write_text
-from sentigeo.paths import SITE_SOURCE
+from sentigeo.hashes import hash_code, hash_file, hash_json
+from sentigeo.paths import SITE_SOURCE, write_text
 from sentigeo.profile import Profile
 from sentigeo.training import finetune
 from sentigeo.training.finetune import History, Recipe

@@ -1,17 +1,47 @@
-"""What code a result rests on: one hash over syntax trees, whatever their comments and layout."""
+"""What a result rests on, as hashes: of values, arrays, files, and code.
+
+Code counts as syntax trees, whatever its comments and layout.
+"""
 
 import ast
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
+from typing import Any
 
-from sentigeo.files import hash_json
+import numpy as np
 
 PACKAGE = Path(__file__).parent
 NAME = PACKAGE.name
 _owners = cache(packages_distributions)
+
+
+def hash_json(value: Any) -> str:
+    """Return the SHA-256 of a JSON value; the order of keys does not matter."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_array(array: np.ndarray) -> str:
+    """Return the SHA-256 of an array's shape, type and values."""
+    form = json.dumps([list(array.shape), str(array.dtype)])
+    return hashlib.sha256(form.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(folder: Path, pattern: str) -> dict[str, str]:
+    """Return the SHA-256 of the files of a folder that match a pattern."""
+    files = sorted(path for path in folder.glob(pattern) if path.is_file())
+    return {str(path.relative_to(folder)): hash_file(path) for path in files}
 
 
 def hash_code(*modules: str) -> str:

@@ -1,7 +1,17 @@
+import hashlib
+
 import pytest
 
-from sentigeo import code_hash
-from sentigeo.code_hash import hash_code, import_closure, imports_of, packages_of, strip_code
+from sentigeo.hashes import (
+    hash_code,
+    hash_files,
+    hash_json,
+    import_closure,
+    imports_of,
+    packages_of,
+    strip_code,
+)
+from sentigeo.paths import write_text
 
 MODULES = {
     "__init__": "",
@@ -21,7 +31,7 @@ def package(tmp_path, monkeypatch):
     (root / "room").mkdir(parents=True)
     for name, code in MODULES.items():
         (root / f"{name}.py").write_text(code)
-    monkeypatch.setattr(code_hash, "PACKAGE", root)
+    monkeypatch.setattr("sentigeo.hashes.PACKAGE", root)
     return root
 
 
@@ -87,3 +97,18 @@ def test_packages_are_those_that_code_imports_and_what_they_rest_on():
 def test_a_module_that_is_not_there():
     with pytest.raises(ValueError, match=r"no module sentigeo\.nothing"):
         hash_code("sentigeo.nothing")
+
+
+def test_hashes_are_those_of_sha256():
+    assert hash_json({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1}) != hash_json({"a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        hash_json(float("nan"))
+
+
+def test_files_of_a_folder_are_hashed_by_their_place_in_it(tmp_path):
+    write_text(tmp_path / "a" / "one.txt", "1")
+    write_text(tmp_path / "two.csv", "2")
+    one = hashlib.sha256(b"1").hexdigest()
+    assert hash_files(tmp_path, "**/*.txt") == {"a/one.txt": one}
+    assert hash_files(tmp_path, "**/*").keys() == {"a/one.txt", "two.csv"}
