@@ -99,7 +99,7 @@ def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, caps
     for value, code, words in ((0.55, 0, "Reproduced: "), (0.7, 1, "Not reproduced: ")):
         fresh = {"metrics": {"a": metric | {"value": value}}, "claims": []}
         monkeypatch.setattr(
-            "sentigeo.report.reproduce.run_again", lambda *_, fresh=fresh, keep: (written, fresh)
+            "sentigeo.report.publish.run_again", lambda *_, fresh=fresh, keep: (written, fresh)
         )
         assert main(["reproduce", "--profile", "quick"]) == code
         assert words in capsys.readouterr().out

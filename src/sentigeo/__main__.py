@@ -69,10 +69,10 @@ def _status(options: argparse.Namespace) -> None:
 
 def _reproduce(options: argparse.Namespace) -> int:
     from sentigeo.preflight import check_run
-    from sentigeo.report.reproduce import compare_results, describe, run_again
+    from sentigeo.report.publish import compare_results, describe_differences, run_again
 
     found = compare_results(*run_again(options.profile, check_run, keep=options.keep))
-    print(describe(found))
+    print(describe_differences(found))
     return int(any(one.outside for one in found))
 
 

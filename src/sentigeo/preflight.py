@@ -59,10 +59,12 @@ def _key(profile: Profile) -> dict[str, Any] | None:
 
 
 def _examine(profile: Profile, store: Store) -> Conditions:
-    from sentigeo.data.text_sets import load_text_sets  # all of these are slow to import
+    from sentigeo.attention.attention import run_with_attention  # all of these are slow to import
+    from sentigeo.data.text_sets import load_text_sets
     from sentigeo.encoder.bert_layers import encoder_layers
     from sentigeo.encoder.corpus import make_corpus
     from sentigeo.encoder.encoder import load_encoder
+    from sentigeo.encoder.tokens import tokenize
 
     encoder = load_encoder(profile.model, profile.model_revision)
     encoder_layers(encoder.model)  # refuses an encoder whose layers cannot be trained one by one
@@ -73,7 +75,7 @@ def _examine(profile: Profile, store: Store) -> Conditions:
         raise UserError(f"contrast_pairs cannot be scored beside the report's own pairs: {unfit}.")
     skipped = {
         KEYWORDS: _why_no_keywords(corpus.texts_of("train")),
-        ATTENTION: _why_no_attention(encoder),
+        ATTENTION: _refusal(run_with_attention, encoder, tokenize(["A word."], encoder)[0]),
         DEEP: _why_no_deep_clustering(encoder, profile),
     }
     if not skipped[DEEP]:
@@ -149,13 +151,6 @@ def _why_no_keywords(texts: list[str]) -> str:
     least = least_texts(len(texts))
     why = f"No word but stop words is used by {least} training reviews or more."
     return "" if share_a_term(texts, least) else why
-
-
-def _why_no_attention(encoder: Any) -> str:
-    from sentigeo.attention.attention import run_with_attention
-    from sentigeo.encoder.tokens import tokenize
-
-    return _refusal(run_with_attention, encoder, tokenize(["A word."], encoder)[0])
 
 
 def _why_no_deep_clustering(encoder: Any, profile: Profile) -> str:

@@ -160,7 +160,7 @@ def test_what_every_chapter_rests_on_is_little():
         made_of = chapter_code(source)
         modules, files = made_of["code"], made_of["files"]
         assert "sentigeo.report.notebook" in modules
-        for name in ("runner", "publish", "site", "reproduce"):
+        for name in ("runner", "publish", "site"):
             assert f"sentigeo.report.{name}" not in modules, source.stem
         assert ("sentigeo.report.headline" in modules) == (source.stem == "12_claims")
         assert ("abstract.txt.jinja" in files) == (source.stem == "12_claims")

@@ -15,39 +15,40 @@ SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED = "supported", "partly", "not supporte
 NOT_TESTABLE = "not testable in this profile"
 VERDICTS = (SUPPORTED, PARTLY, NOT_SUPPORTED, REFUTED, NOT_TESTABLE)
 Rule = dict[str, Any]
-_OPPOSITE = {SUPPORTED: REFUTED, REFUTED: SUPPORTED, NOT_SUPPORTED: NOT_SUPPORTED}
 
 
 def judge_above(estimate: Estimate, threshold: float) -> str:
-    """Judge a claim that a number lies above a threshold by where its whole interval lies."""
-    place = estimate.compare(threshold)
-    return {"above": SUPPORTED, "below": REFUTED}.get(place, NOT_SUPPORTED)
+    """Judge a claim that a number lies above a threshold."""
+    return _judge_interval(estimate.low > threshold, estimate.high < threshold)
 
 
 def judge_below(estimate: Estimate, threshold: float) -> str:
-    """Judge a claim that a number lies below a threshold by where its whole interval lies."""
-    return _OPPOSITE[judge_above(estimate, threshold)]
+    """Judge a claim that a number lies below a threshold."""
+    return _judge_interval(estimate.high < threshold, estimate.low > threshold)
 
 
 def judge_apart(estimate: Estimate, margin: float) -> str:
     """Judge a claim that a number is further from 0 than a margin, on whichever side."""
-    if estimate.compare(margin) == "above" or estimate.compare(-margin) == "below":
-        return SUPPORTED
-    within = estimate.compare(margin) == "below" and estimate.compare(-margin) == "above"
-    return REFUTED if within else NOT_SUPPORTED
+    near = -margin < estimate.low and estimate.high < margin
+    return _judge_interval(estimate.low > margin or estimate.high < -margin, near)
 
 
 def judge_within(estimate: Estimate, margin: float) -> str:
     """Judge a claim that a number is no further from 0 than a margin."""
-    return _OPPOSITE[judge_apart(estimate, margin)]
+    near = -margin < estimate.low and estimate.high < margin
+    return _judge_interval(near, estimate.low > margin or estimate.high < -margin)
 
 
 def judge_between(estimate: Estimate, bounds: tuple[float, float]) -> str:
     """Judge a claim that a number lies between two bounds, which belong to it."""
     low, high = bounds
-    if low <= estimate.low and estimate.high <= high:
-        return SUPPORTED
-    return REFUTED if estimate.high < low or estimate.low > high else NOT_SUPPORTED
+    outside = estimate.high < low or estimate.low > high
+    return _judge_interval(low <= estimate.low and estimate.high <= high, outside)
+
+
+def _judge_interval(inside: bool, outside: bool) -> str:
+    """Judge by whether the whole interval lies where the claim says, or the whole elsewhere."""
+    return SUPPORTED if inside else REFUTED if outside else NOT_SUPPORTED
 
 
 def judge_all(verdicts: list[str]) -> str:

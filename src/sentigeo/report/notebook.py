@@ -8,7 +8,6 @@ import re
 import warnings
 from collections.abc import Mapping
 from html import escape
-from importlib.metadata import version
 from io import BytesIO
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,7 +19,7 @@ from IPython.display import Markdown, display
 from matplotlib.figure import Figure
 from PIL import Image as Picture
 
-from sentigeo.cache import Store
+from sentigeo.cache import Store, package_versions
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import judge_claim, load_claims, read_metric, show_claim, write_metric
 from sentigeo.paths import NOTEBOOKS, ROOT, run_paths, write_text
@@ -227,7 +226,7 @@ def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
 
 def list_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that results depend on."""
-    return {"Python": platform.python_version()} | {name: version(name) for name in VERSIONED}
+    return {"Python": platform.python_version()} | package_versions(*VERSIONED)
 
 
 def write_cells(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:

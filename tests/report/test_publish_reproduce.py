@@ -10,11 +10,11 @@ from sentigeo.ledger.claims import write_metric
 from sentigeo.paths import CACHE_VARIABLE
 from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import Conditions
-from sentigeo.report.reproduce import (
+from sentigeo.report.publish import (
     LEAST_TOLERANCE,
     Difference,
     compare_results,
-    describe,
+    describe_differences,
     run_again,
 )
 from sentigeo.stats import share
@@ -50,7 +50,7 @@ def changed(*steps):
 def test_equal_results():
     fresh = changed(("seconds", "01_a", 9.0), ("checkpoints", "with", "there"))
     assert compare_results(WRITTEN, fresh) == []
-    assert describe([]) == "Reproduced: every metric and verdict is the same."
+    assert describe_differences([]) == "Reproduced: every metric and verdict is the same."
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_metric_that_went():
 
 def test_what_is_said():
     steps = [("metrics", "wide", "value", 0.51), ("claims", 0, "verdict", "refuted")]
-    assert describe(compare_results(WRITTEN, changed(*steps))).splitlines() == [
+    assert describe_differences(compare_results(WRITTEN, changed(*steps))).splitlines() == [
         "OUTSIDE  verdict on C1: supported before, refuted now",
         "within   wide, value: 0.5000 before, 0.5100 now, +0.0100 (allowed 0.1000)",
         "Not reproduced: 1 of 2 differences are too large.",
     ]
-    assert describe(compare_results(WRITTEN, changed(steps[0]))).endswith(
+    assert describe_differences(compare_results(WRITTEN, changed(steps[0]))).endswith(
         "Reproduced: 1 differences, all within their tolerance."
     )
 
