@@ -1,7 +1,4 @@
-"""What a result rests on, as hashes: of values, arrays, files, and code.
-
-Code counts as syntax trees, whatever its comments and layout.
-"""
+"""What a result rests on, as hashes: of values, arrays, files, and code but for its comments."""
 
 import ast
 import hashlib
@@ -45,11 +42,7 @@ def hash_files(folder: Path, pattern: str) -> dict[str, str]:
 
 
 def hash_code(*modules: str) -> str:
-    """Return one SHA-256 over modules of this package and all that they import from it.
-
-    Docstrings, comments and formatting do not count. A module that keeps results names itself:
-    `__name__`.
-    """
+    """Return one SHA-256 over modules, mostly `__name__`, and what they import of this package."""
     return hash_json(read_modules(import_closure(modules)))
 
 

@@ -153,10 +153,7 @@ def mean_over_runs(hits: ArrayLike, resamples: int, groups: ArrayLike | None = N
 def paired_difference(
     after: ArrayLike, before: ArrayLike, resamples: int, groups: ArrayLike | None = None
 ) -> Estimate:
-    """Estimate how much a share rises if runs are repeated with the same seeds on the same cases.
-
-    All arguments are as for `mean_over_runs`.
-    """
+    """Estimate the rise of a share over runs of equal seeds and cases, as `mean_over_runs` does."""
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     return replace(mean_over_runs(change, resamples, groups), signed=True)
 

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import Thread
-from typing import Any, Self, TextIO
+from typing import Any, TextIO
 
 import nbformat
 import papermill
@@ -29,37 +29,32 @@ POLL = 0.1  # seconds between checks of what runs
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this environment's kernel, not the user's
 
 
+@dataclass
 class Process:
-    """A notebook that is executed in a process of its own.
+    """A notebook that is executed in a process of its own."""
 
-    Its executed copy goes to `copy`, and in the folder of notes it says how far it is. It has these
-    environment variables besides those of this process, and works in a folder. Conditions that do
-    not hold are given with why, the timeout in seconds.
-    """
+    source: Path
+    copy: Path  # receives its executed copy
+    parameters: dict[str, Any]
+    notes: Path  # the folder in which it says how far it is
+    variables: dict[str, str]  # of its environment, besides those of this process
+    unmet: dict[str, str] = field(default_factory=dict)  # conditions that do not hold, and why
+    timeout: int | None = None  # in seconds
+    folder: Path = ROOT  # in which it works
 
-    def __init__(
-        self,
-        source: Path,
-        copy: Path,
-        parameters: dict[str, Any],
-        notes: Path,
-        variables: dict[str, str],
-        unmet: dict[str, str] | None = None,
-        timeout: int | None = None,
-        folder: Path = ROOT,
-    ) -> None:
-        self.source, self.copy, self.timeout = source, copy, timeout
+    def __post_init__(self) -> None:
         self.began = time.monotonic()
-        self._job = notes.resolve() / f"{source.stem}.json"
-        paths = {"source": str(source.resolve()), "copy": str(copy.resolve())}
-        write_text(self._job, json.dumps({**paths, "parameters": parameters, "unmet": unmet or {}}))
-        variables = {NOTE_VARIABLE: str(self._job.with_suffix(".note")), **variables}
+        self._job = self.notes.resolve() / f"{self.source.stem}.json"
+        paths = {"source": str(self.source.resolve()), "copy": str(self.copy.resolve())}
+        given = {"parameters": self.parameters, "unmet": self.unmet}
+        write_text(self._job, json.dumps(paths | given))
+        variables = {NOTE_VARIABLE: str(self._job.with_suffix(".note")), **self.variables}
         command = [sys.executable, "-m", "sentigeo.report.execute", str(self._job)]
         with self._job.with_suffix(".log").open("w") as log:
             # It leads a session, and ends when this end of its standard input is gone.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
-                env=os.environ | variables, cwd=folder,
+                env=os.environ | variables, cwd=self.folder,
             )  # fmt: skip
 
     @property
@@ -95,7 +90,7 @@ class Running:
     said: float = field(default_factory=time.monotonic)
 
 
-class RunProgress:
+class RunProgress(AbstractContextManager["RunProgress"]):
     """Shows which notebooks run, which of their cells, and what is left.
 
     In the folder of notes each running notebook says which cell it is at, in `<name>.cell`, and how
@@ -114,9 +109,6 @@ class RunProgress:
 
     def _bar(self, **options: Any) -> Any:
         return tqdm(file=self.stream, disable=None, **options)  # None: drawn in a terminal only
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for bar in (*self.free, *(one.bar for one in self.running.values()), self.total):
@@ -205,11 +197,7 @@ def main(job_file: str) -> int:
 
 
 def execute(job: Path) -> None:
-    """Execute a notebook in the current folder and write its executed copy; see `Process`.
-
-    Beside the file of the job the number of the cell at work is written. An error that was foreseen
-    is one sentence; before any other comes its traceback.
-    """
+    """Execute the notebook of a job file; beside this stands the number of the cell at work."""
     told = json.loads(job.read_text("utf-8"))
     source, copy = Path(told["source"]), Path(told["copy"])
     notebook = nbformat.read(source, as_version=4)
@@ -247,6 +235,7 @@ def leave_out(cells: list[Any], unmet: dict[str, str]) -> list[Any]:
 
 
 def _explain(source: Path, error: PapermillExecutionError) -> str:
+    """Return a foreseen error as one sentence, and any other below its traceback."""
     if error.ename == "UserError" or os.strerror(errno.ENOSPC) in error.evalue:
         return f"{source.name}: {error.evalue}"
     head = f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}"

@@ -14,19 +14,11 @@ import nbformat
 from joblib import cpu_count
 from threadpoolctl import threadpool_info
 
+from sentigeo import hashes
 from sentigeo.cores import THREAD_VARIABLES
 from sentigeo.data.handcrafted import FILES
 from sentigeo.data.reviews import identify_source
-from sentigeo.hashes import (
-    hash_file,
-    hash_files,
-    hash_json,
-    import_closure,
-    imports_of,
-    packages_of,
-    read_modules,
-    words_of,
-)
+from sentigeo.hashes import hash_file, hash_files, hash_json
 from sentigeo.ledger.claims import claims_of
 from sentigeo.paths import DATA, SITE_SOURCE
 from sentigeo.profile import Profile
@@ -76,7 +68,7 @@ def chapter_code(source: Path) -> dict[str, Any]:
     read = [hash_files(*READS[module]) for module in READS if module in modules]
     return {
         "notebook": {source.stem: hash_file(source)},
-        "code": {name: hash_json(text) for name, text in read_modules(modules).items()},
+        "code": {name: hash_json(text) for name, text in hashes.read_modules(modules).items()},
         "files": {name: found for files in read for name, found in files.items()},
         "claims": {claim.id: hash_json(claim.model_dump()) for claim in claims_of(source)},
     }
@@ -112,8 +104,8 @@ def chapter_key(
     nothing identifies model or texts: the newest version on a hub may differ tomorrow.
     """
     cells, code, modules = _read(source)
-    texts = [code, *read_modules(modules - {Profile.__module__}).values()]
-    words = frozenset[str]().union(*map(words_of, texts))
+    texts = [code, *hashes.read_modules(modules - {Profile.__module__}).values()]
+    words = frozenset[str]().union(*map(hashes.words_of, texts))
     sources = {
         "model": identify_source(profile.model, profile.model_revision),
         "reviews": identify_source(profile.reviews, profile.reviews_revision),
@@ -129,7 +121,7 @@ def chapter_key(
     settings = {name: value for name, value in profile.settings.items() if name in words}
     return {
         **chapter_code(source),
-        "packages": packages_of(texts),
+        "packages": hashes.packages_of(texts),
         "profile": {"name": profile.name, "file": profile.file},
         "settings": settings,
         "changes": {name: value for name, value in profile.changes.items() if name not in settings},
@@ -164,7 +156,7 @@ def _read(source: Path) -> tuple[list[Any], str, set[str]]:
     """Return a notebook's cells and code, and the modules of this package that it rests on."""
     cells = nbformat.read(source, as_version=4).cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    return cells, code, import_closure({MACHINERY, *imports_of(code)})
+    return cells, code, hashes.import_closure({MACHINERY, *hashes.imports_of(code)})
 
 
 def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
@@ -217,9 +209,6 @@ def find_blas() -> str:
     """Return the libraries for linear algebra that numpy and scipy have loaded."""
     import scipy.linalg  # noqa: F401  (loads them)
 
-    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    parts = [
-        (library["internal_api"], library["version"], library.get("architecture"))
-        for library in found
-    ]
-    return ", ".join(sorted({" ".join(filter(None, names)) for names in parts}))
+    names = ("internal_api", "version", "architecture")
+    blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return ", ".join(sorted({" ".join(filter(None, map(own.get, names))) for own in blas}))

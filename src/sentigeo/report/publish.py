@@ -81,10 +81,7 @@ def run_chapter(
     conditions: Conditions | None = None,
     fresh: bool = False,
 ) -> Path:
-    """Execute one chapter, after what it needs that is not in the cache; see `run_report`.
-
-    Its executed copy is returned; figures and what it recorded are beside that one's folder.
-    """
+    """Execute one chapter, after what it needs that is not in the cache; return its copy."""
     conditions, paths = conditions or Conditions(), run_paths(profile.run_name, root)
     chapter = find_name(name, root)
     if chapter in conditions.skipped:
@@ -156,10 +153,7 @@ def check_results(results: Results) -> None:
 
 
 def _publish(paths: RunPaths) -> None:
-    """Put a complete stage into place, file by file; safe to repeat after a kill.
-
-    Pages, figures and copies of an earlier run that this one did not make are removed.
-    """
+    """Put a complete stage in the place of an earlier report; safe to repeat after a kill."""
     complete = paths.stage / COMPLETE
     if not complete.is_file():
         return

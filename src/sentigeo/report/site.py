@@ -70,11 +70,7 @@ def read_opening(notebook: NotebookNode) -> tuple[str, str]:
 
 
 def make_article(notebook: NotebookNode, sizes: Sizes, byline: str) -> None:
-    """Turn an executed notebook into an article, in place, with a line of HTML below the title.
-
-    Code is folded, one fold per step; figures, whose sizes are given by file, stand with their
-    captions; links lead to the site's own pages.
-    """
+    """Turn an executed notebook into an article, in place: with a byline, one fold per step."""
     title, _, text = notebook.cells[0].source.partition("\n")
     notebook.cells[0].source = f"{title}\n\n{byline}\n{text}"
     notebook.cells = join_silent(notebook.cells)
