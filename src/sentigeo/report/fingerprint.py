@@ -4,10 +4,10 @@ import json
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import DEVNULL, CalledProcessError, check_output
 from typing import Any
 
 import nbformat
@@ -191,10 +191,8 @@ def find_last_commit(path: Path) -> str:
 def _ask_git(folder: Path, *words: str) -> str:
     """Return what git says about a folder; nothing where that is not in a repository."""
     try:
-        return subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
+        return check_output(["git", *words], cwd=folder, stderr=DEVNULL, text=True)
+    except (OSError, CalledProcessError):
         return ""
 
 

@@ -284,9 +284,8 @@ def draw_png(figure: Figure) -> bytes:
     with Picture.open(drawn) as picture:
         full = picture.convert("RGB")
     reduced = full.quantize(256)
-    pixels, others = (
-        np.asarray(image, int).reshape(-1, 3) for image in (full, reduced.convert("RGB"))
-    )
+    pictures = full, reduced.convert("RGB")
+    pixels, others = (np.asarray(picture, int).reshape(-1, 3) for picture in pictures)
     codes = pixels @ (1 << 16, 1 << 8, 1)
     _, first, sizes = np.unique(codes, return_index=True, return_counts=True)
     filled = first[sizes >= DOT]

@@ -54,9 +54,7 @@ def run_report(
         _publish(paths)
         stage_report(Run(profile, paths, paths.stage, root, conditions or Conditions()), fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
-        files = [
-            path for name in ("figures", "reports") for path in (paths.stage / name).rglob("*")
-        ]
+        files = [*(paths.stage / "figures").rglob("*"), *(paths.stage / "reports").rglob("*")]
         names = sorted(str(path.relative_to(paths.stage)) for path in files if path.is_file())
         write_text(paths.stage / COMPLETE, json.dumps(names))
         _publish(paths)
@@ -240,9 +238,7 @@ def compare_results(written: Results, fresh: Results) -> list[Difference]:
     parts = [Difference(what, written.get(what), fresh.get(what)) for what in BASIS]
     found = [part for part in parts if part.before != part.after]
     found += _compare_metrics(written["metrics"], fresh["metrics"])
-    old, new = (
-        {claim["id"]: claim["verdict"] for claim in one["claims"]} for one in (written, fresh)
-    )
+    old, new = ({own["id"]: own["verdict"] for own in one["claims"]} for one in (written, fresh))
     return found + [
         Difference(f"verdict on {name}", old.get(name), new.get(name))
         for name in dict.fromkeys([*old, *new])

@@ -117,14 +117,10 @@ class Run:
         skipped = self.conditions.skipped
         declared = find_claims(self.root / "notebooks")
         claims = [claim for claim in declared if claim.chapter in skipped]
-        return {
-            "skipped": skipped,
-            "conditions": self.conditions.unmet,
-            "claims": {
-                claim.id: judge_claim(claim, {}, skipped[claim.chapter]) for claim in claims
-            },
-            "untestable": {claim.id: skipped[claim.chapter] for claim in claims},
-        }
+        reasons = {claim.id: skipped[claim.chapter] for claim in claims}
+        judged = {claim.id: judge_claim(claim, {}, reasons[claim.id]) for claim in claims}
+        unfit = {"skipped": skipped, "conditions": self.conditions.unmet}
+        return unfit | {"claims": judged, "untestable": reasons}
 
     def part(self, name: str) -> Path:
         """Return the file of what a chapter recorded."""
@@ -141,10 +137,8 @@ class Run:
         if entry is None:
             return None
         recorded = json.loads((entry / f"{task.name}.json").read_text("utf-8"))
-        left = {
-            ROOT / path for kind in ("arrays", "checkpoints") for path in recorded[kind].values()
-        }
-        return entry if all(map(is_whole, left)) else None
+        left = {*recorded["arrays"].values(), *recorded["checkpoints"].values()}
+        return entry if all(is_whole(ROOT / path) for path in left) else None
 
     def outputs(self, task: Task) -> list[Path]:
         """List the files of a chapter in the stage, as its part says."""
