@@ -209,4 +209,4 @@ def find_blas() -> str:
 
     names = ("internal_api", "version", "architecture")
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    return ", ".join(sorted({" ".join(filter(None, map(own.get, names))) for own in blas}))
+    return ", ".join(sorted({" ".join(filter(None, map(one.get, names))) for one in blas}))

@@ -132,7 +132,7 @@ def headline_table(results: dict[str, Any]) -> pd.DataFrame:
     for measure in next(iter(models.values()), {}):
         reached = [found[measure] for found in models.values()]
         usual = max(metric["n"] for metric in reached if metric)
-        cells = [write_number(own, *WRITTEN["share"], "", usual) if own else "-" for own in reached]
+        cells = [write_number(one, *WRITTEN["share"], "", usual) if one else "-" for one in reached]
         table[f"{measure} (n\u00a0=\u00a0{usual:,})"] = cells
     return table
 

@@ -238,7 +238,8 @@ def compare_results(written: Results, fresh: Results) -> list[Difference]:
     parts = [Difference(what, written.get(what), fresh.get(what)) for what in BASIS]
     found = [part for part in parts if part.before != part.after]
     found += _compare_metrics(written["metrics"], fresh["metrics"])
-    old, new = ({own["id"]: own["verdict"] for own in one["claims"]} for one in (written, fresh))
+    both = written, fresh
+    old, new = ({claim["id"]: claim["verdict"] for claim in one["claims"]} for one in both)
     return found + [
         Difference(f"verdict on {name}", old.get(name), new.get(name))
         for name in dict.fromkeys([*old, *new])

@@ -79,7 +79,7 @@ def make_article(notebook: NotebookNode, sizes: Sizes, byline: str) -> None:
         if cell.cell_type == "code":
             opens = "open_chapter(" in cell.source
             cell.metadata["tags"] = ["hide-input"] + ["provenance"] * opens
-            kept = [own for own in cell.outputs if "caption_of" not in own.get("metadata", {})]
+            kept = [one for one in cell.outputs if "caption_of" not in one.get("metadata", {})]
             cell.outputs = [show_output(output, sizes) for output in kept]
 
 
