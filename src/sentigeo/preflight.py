@@ -9,7 +9,8 @@ from typing import Any
 from sentigeo.cache import Store
 from sentigeo.code_hash import hash_code
 from sentigeo.data.handcrafted import FILES, HANDCRAFTED_CLASSES, why_unfit
-from sentigeo.data.reviews import identify_source, sample_test_pool
+from sentigeo.data.reviews import sample_test_pool
+from sentigeo.data.tables import identify_source
 from sentigeo.errors import UserError
 from sentigeo.files import hash_files, write_text
 from sentigeo.paths import DATA, run_paths

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from sentigeo.data.reviews import read_packaged, read_source
+from sentigeo.data.reviews import read_source
+from sentigeo.data.tables import read_packaged
 from sentigeo.errors import UserError
 from sentigeo.files import hash_json
 from sentigeo.paths import package_folder
