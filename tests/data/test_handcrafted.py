@@ -7,7 +7,7 @@ import pytest
 from helpers import write_rows
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from sentigeo.data import handcrafted
+from sentigeo.data import handcrafted, tables
 from sentigeo.data.handcrafted import (
     apply_edits,
     draw_dose,
@@ -354,7 +354,7 @@ def test_own_pairs_of_a_hub(monkeypatch):
         return hub.pop(0)
 
     hub = [pd.DataFrame(rows) for rows in (PAIRS, PAIRS, PAIRS, PAIRS[::-1])]
-    monkeypatch.setattr(handcrafted, "read_file_or_hub", read)
+    monkeypatch.setattr(tables, "read_file_or_hub", read)
     profile = own_profile("some/pairs")
     assert load_own_pairs(profile, CLASSES)["label"].tolist() == [0, 1, 1, 0]
     first, same, other = (identify_own_pairs(profile) for _ in range(3))

