@@ -187,7 +187,7 @@ AFTER_PADDING = {
 
 def train_words(tokenizer, special_tokens):
     """Learn 2,000 tokens from packaged sentences; return what the tokenizer's model is made of."""
-    from sentigeo.data.reviews import read_packaged
+    from sentigeo.data.tables import read_packaged
 
     texts = read_packaged("rotten_tomatoes")["text"].head(2000)
     tokenizer.train_from_iterator(

@@ -9,7 +9,7 @@ from transformers import (
     LongformerModel,
 )
 
-from sentigeo.data.reviews import read_packaged
+from sentigeo.data.tables import read_packaged
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.errors import UserError
 from sentigeo.paths import list_chapters

@@ -8,7 +8,8 @@ from typing import Any
 
 from sentigeo.cache import Store
 from sentigeo.data.handcrafted import FILES, HANDCRAFTED_CLASSES, why_unfit
-from sentigeo.data.reviews import identify_source, sample_test_pool
+from sentigeo.data.reviews import sample_test_pool
+from sentigeo.data.tables import identify_source
 from sentigeo.errors import UserError
 from sentigeo.hashes import hash_code, hash_files
 from sentigeo.paths import DATA, run_paths, write_text

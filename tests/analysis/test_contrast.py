@@ -15,7 +15,7 @@ from sentigeo.analysis.contrast import (
     score_pairs,
 )
 from sentigeo.analysis.predictions import pair_consistency
-from sentigeo.data.endpoints import load_endpoints
+from sentigeo.data.literature import load_endpoints
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import load_claims
 

