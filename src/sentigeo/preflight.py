@@ -153,7 +153,7 @@ def _why_no_keywords(texts: list[str]) -> str:
 
 
 def _why_no_attention(encoder: Any) -> str:
-    from sentigeo.attention.attention import run_with_attention
+    from sentigeo.analysis.attention import run_with_attention
     from sentigeo.encoder.tokens import tokenize
 
     return _refusal(run_with_attention, encoder, tokenize(["A word."], encoder)[0])

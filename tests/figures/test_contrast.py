@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from sentigeo.analysis.contrast import OUTCOMES
+from sentigeo.analysis.predictions import OUTCOMES
 from sentigeo.figures.contrast import OUTCOME_COLOURS, plot_effects, plot_outcomes
 from sentigeo.stats import Estimate, list_estimates
 

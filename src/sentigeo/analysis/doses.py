@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sentigeo.analysis.few_shot import draw_shots
 from sentigeo.cores import run_in_processes
 from sentigeo.encoder.corpus import TIERS
 from sentigeo.errors import UserError
@@ -118,6 +117,18 @@ def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarr
         return np.asarray(rows[shots])
     pairs = np.random.default_rng(draw).permutation(_find_sides(texts, part))
     return np.asarray(pairs[: count // 2].ravel())
+
+
+def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        if len(members) < count:
+            few = f"a class has only {len(members)} texts"
+            raise UserError(f"{count} shots are not possible: {few}.")
+        rows.append(members[:count])
+    return np.concatenate(rows)
 
 
 def dose_effects(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
-from sentigeo.analysis.few_shot import nearest_rows
+from sentigeo.analysis.neighbours import nearest_rows
 from sentigeo.analysis.probes import fit_probe
 from sentigeo.encoder.encoder import load_with_head
 from sentigeo.errors import UserError

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 import torch
 
-from sentigeo.analysis.probes import fit_probe
-from sentigeo.attention.attention import (
+from sentigeo.analysis.attention import (
     MEASURES,
     count_parameters,
     decide,
@@ -22,6 +21,7 @@ from sentigeo.attention.attention import (
     same_first,
     state_shapes,
 )
+from sentigeo.analysis.probes import fit_probe
 from sentigeo.encoder.bert_layers import encoder_layers
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.tokens import tokenize
@@ -131,7 +131,7 @@ def test_odd_signs_lose_no_word(encoder, text):
 def test_long_texts_come_in_small_batches(encoder, monkeypatch):
     texts = ["word " * count for count in (50, 3, 40, 2, 60)]
     whole, sizes = list(read_attention(texts, encoder)), []
-    monkeypatch.setattr("sentigeo.attention.attention.CELLS", 4000)
+    monkeypatch.setattr("sentigeo.analysis.attention.CELLS", 4000)
     hook = encoder.model.register_forward_pre_hook(
         lambda _, args, batch: sizes.append(tuple(batch["input_ids"].shape)), with_kwargs=True
     )
