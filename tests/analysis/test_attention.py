@@ -195,7 +195,7 @@ def make_probe(classes, seed=0):
     rng = np.random.default_rng(seed)
     vectors, labels = rng.normal(size=(120, 32)), rng.integers(classes, size=120)
     vectors[np.arange(120), labels] += 2
-    return fit_probe(vectors[:80], labels[:80], vectors[80:], labels[80:])
+    return fit_probe(vectors, labels, (np.arange(80), np.arange(80, len(labels))))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

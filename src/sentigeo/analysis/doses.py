@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from sentigeo.analysis.predictions import crossed_difference
 from sentigeo.cores import run_in_processes
 from sentigeo.encoder.corpus import TIERS
 from sentigeo.errors import UserError
-from sentigeo.stats import CONFIDENCE, Estimate, list_estimates
+from sentigeo.stats import list_estimates
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1)
 ENDPOINTS = ["logit_difference", "consistency", "rank_accuracy", "test_accuracy"]
@@ -142,8 +142,9 @@ def dose_effects(frame: pd.DataFrame) -> pd.DataFrame:
     drawn = frame[frame["dose"] > 0].groupby(["kind", "dose", "tier"], sort=False)
     for (kind, dose, tier), rows in drawn:
         for endpoint in ENDPOINTS:
-            change = rows[endpoint] - rows["tier"].map(start[endpoint])
-            found[kind, dose, tier, endpoint] = _mean_change(change.to_numpy())
+            drawn_values = rows[endpoint].to_numpy()[None]
+            change = crossed_difference(drawn_values, start.loc[tier, endpoint])
+            found[kind, dose, tier, endpoint] = change
     return list_estimates(found, "kind", "dose", "tier", "endpoint")
 
 
@@ -193,11 +194,3 @@ def _score(model: LogisticRegression, task: Task) -> pd.DataFrame:
         scores = [difference.mean() / spread, consistent.mean(), (difference > 0).mean(), accuracy]
         rows.append({"tier": tier, **dict(zip(ENDPOINTS, scores, strict=True))})
     return pd.DataFrame(rows)
-
-
-def _mean_change(changes: np.ndarray) -> Estimate:
-    """Estimate the mean of (draws,) changes with Student's interval; a single one has none."""
-    draws, mean = len(changes), float(changes.mean())
-    error = stats.sem(changes) if draws > 1 else np.nan
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, draws - 1) * error)
-    return Estimate(mean, mean - half, mean + half, draws, signed=True)

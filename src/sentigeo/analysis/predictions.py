@@ -82,15 +82,12 @@ def list_phenomena(
     models: Mapping[str, Scores], texts: pd.DataFrame, least: int = 1
 ) -> pd.DataFrame:
     """List outcomes by model (`group`) and phenomenon (`name`, with its number of pairs)."""
-    kinds = texts.drop_duplicates("pair")["phenomenon"]
-    found = {
-        (model, f"{kind.replace('_', ' ')} ({count})"): {
-            name: scores[name][:, kinds == kind] for name in OUTCOMES
-        }
-        for model, scores in models.items()
-        for kind, count in kinds.value_counts(sort=False).items()
-        if count >= least
-    }
+    kinds, found = texts.drop_duplicates("pair")["phenomenon"].to_numpy(), {}
+    for model, scores in models.items():
+        for kind in dict.fromkeys(kinds):
+            if (count := (kinds == kind).sum()) >= least:
+                own = {name: scores[name][:, kinds == kind] for name in OUTCOMES}
+                found[model, f"{kind.replace('_', ' ')} ({count})"] = own
     return list_outcomes(found)
 
 
@@ -210,7 +207,8 @@ def _crossed_error(values: np.ndarray) -> tuple[float, float]:
     (MS runs + MS cases - MS residual) / (runs * cases), at least that of either factor alone.
     """
     if min(values.shape) == 1:
-        return float(stats.sem(values, axis=None)), values.size - 1
+        error = float(stats.sem(values, axis=None)) if values.size > 1 else np.nan
+        return error, values.size - 1
     runs, cases = values.shape
     freedoms = np.array([runs - 1, cases - 1])
     by_run, by_case = values.mean(axis=1, keepdims=True), values.mean(axis=0, keepdims=True)
