@@ -55,8 +55,8 @@ def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
 def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
     """Summarise (draws, n) weighted hits; `bottom` and `top` are the range of 95% of the draws."""
     means = {key: mean_over_runs(found, resamples) for key, found in hits.items()}
-    ranges = [np.quantile(found.mean(axis=1), [0.025, 0.975]) for found in hits.values()]
-    bottom, top = zip(*ranges, strict=True)
+    of_draws = [found.mean(axis=1) for found in hits.values()]
+    bottom, top = np.quantile(of_draws, [0.025, 0.975], axis=1)
     return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
 
 
