@@ -100,12 +100,6 @@ def score_draw(
     return pd.concat(found)
 
 
-def fit_start(vectors: np.ndarray, labels: np.ndarray, strength: float) -> LogisticRegression:
-    """Fit logistic regression that, fitted again, starts from where it is."""
-    model = LogisticRegression(C=strength, tol=TOLERANCE, max_iter=5000, warm_start=True)
-    return model.fit(vectors, labels)
-
-
 def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarray:
     """Return the (count,) rows of texts drawn from a part: whole pairs if it has pairs.
 
@@ -142,8 +136,8 @@ def dose_effects(frame: pd.DataFrame) -> pd.DataFrame:
     drawn = frame[frame["dose"] > 0].groupby(["kind", "dose", "tier"], sort=False)
     for (kind, dose, tier), rows in drawn:
         for endpoint in ENDPOINTS:
-            drawn_values = rows[endpoint].to_numpy()[None]
-            change = crossed_difference(drawn_values, start.loc[tier, endpoint])
+            both = rows[endpoint], rows["tier"].map(start[endpoint])
+            change = crossed_difference(*(values.to_numpy()[None] for values in both))
             found[kind, dose, tier, endpoint] = change
     return list_estimates(found, "kind", "dose", "tier", "endpoint")
 
@@ -165,9 +159,9 @@ def _prepare(vectors: np.ndarray, texts: pd.DataFrame, tiers: Sequence[str]) -> 
     train, validation = (np.flatnonzero(texts["part"] == p) for p in ("train", "validation"))
     scaler = StandardScaler().fit(vectors[train].astype(np.float64))
     every, labels = scaler.transform(vectors.astype(np.float64)), texts["label"].to_numpy(int)
-    known = every[train], labels[train]
-    jobs = [(*known, strength) for strength in STRENGTHS]
-    fits = list(run_in_processes(fit_start, jobs, "fitting without a dose"))
+    given = {"tol": TOLERANCE, "max_iter": 5000, "warm_start": True}  # later fits start from these
+    jobs = [(LogisticRegression(C=c, **given), every[train], labels[train]) for c in STRENGTHS]
+    fits = list(run_in_processes(LogisticRegression.fit, jobs, "fitting without a dose"))
     scores = [fit.score(every[validation], labels[validation]) for fit in fits]
     sides = {tier: _find_sides(texts, tier) for tier in tiers}
     return Task(every, texts, fits[int(np.argmax(scores))], sides)
