@@ -9,11 +9,10 @@ MAY_USE = {
     "encoder": BASE,
     "training": BASE | {"training", "analysis"},
     "analysis": BASE | {"analysis"},
-    "attention": BASE | {"analysis", "attention"},
-    "figures": BASE | {"analysis", "attention", "figures"},
+    "figures": BASE | {"analysis", "figures"},
     "ledger": {"root", "ledger"},
     "report": {"root", "data", "ledger", "report"},
-    "own_texts": BASE | {"training", "analysis", "attention", "figures", "report", "own_texts"},
+    "own_texts": BASE | {"training", "analysis", "figures", "report", "own_texts"},
 }
 ON_TOP = {f"{NAME}.{name}" for name in ("__main__", "preflight", "cluster", "embed", "reviews")}
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -60,7 +60,7 @@ def _key(profile: Profile) -> dict[str, Any] | None:
 
 
 def _examine(profile: Profile, store: Store) -> Conditions:
-    from sentigeo.attention.attention import run_with_attention  # all of these are slow to import
+    from sentigeo.analysis.attention import run_with_attention  # all of these are slow to import
     from sentigeo.data.text_sets import load_text_sets
     from sentigeo.encoder.bert_layers import encoder_layers
     from sentigeo.encoder.corpus import make_corpus

@@ -8,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from sentigeo.analysis.clusters import (
     align_clusters,
-    border_margins,
     cluster_corpus,
     compare_starts,
     find_clusters,
@@ -132,9 +131,9 @@ def test_typical_and_border_rows():
     members = np.array([0, 0, 0, 1])
     typical = pick_typical(distances, members, 2)
     assert {c: rows.tolist() for c, rows in typical.items()} == {0: [1, 0], 1: [3]}
-    assert pick_border(distances, 2).tolist() == [2, 3]
-    assert border_margins(distances).tolist() == [8, 8.5, 0.5, 7]
-    assert pick_border(distances[:, :1], 2).tolist() == []
+    assert [found.tolist() for found in pick_border(distances, 2)] == [[2, 3], [0.5, 7]]
+    assert pick_border(distances, 4)[1].tolist() == [0.5, 7, 8, 8.5]
+    assert [found.tolist() for found in pick_border(distances[:, :1], 2)] == [[], []]
     assert pick_typical(distances, np.zeros(4, int), 2)[1].tolist() == []  # an empty cluster
 
 

@@ -6,13 +6,12 @@ from sentigeo.analysis.keywords import (
     class_tfidf,
     count_terms,
     is_stop_word,
+    judge_keywords,
     keep_best,
     lead_over_others,
     least_texts,
     log_odds,
-    look_up_polarity,
     measure_polarity,
-    permute_polarity,
     rank_terms,
     shared_terms,
     split_terms,
@@ -156,7 +155,7 @@ def test_polarity_by_hand():
     good = np.log(2.5 / 0.5) - np.log(1.5 / 1.5)
     bad = np.log(2.5 / 0.5) - np.log(0.5 / 2.5)
     listed = pd.DataFrame({"term": ["good", "bad", "good"], "label": [1, 0, 0]})
-    assert look_up_polarity(polarity, listed) == pytest.approx([good, bad, -good])
+    assert judge_keywords(polarity, listed, permutations=1)[0] == pytest.approx([good, bad, -good])
 
 
 def test_three_classes_and_one_without_texts():
@@ -182,23 +181,25 @@ def test_sides_taken_are_told_from_shuffled_words():
     rng = np.random.default_rng(0)
     labels = np.arange(30) % 2
     telling = keywords(np.where(labels, 1.0, -1.0) + rng.normal(size=30) * 0.3, labels)
-    p, shuffled = permute_polarity(*telling, permutations=199)
+    _, shuffled, p = judge_keywords(*telling, permutations=199)
     assert p == 1 / 200
     assert abs(shuffled.mean()) < 0.1
-    assert permute_polarity(*keywords(rng.normal(size=30), labels), permutations=199)[0] > 0.05
+    assert judge_keywords(*keywords(rng.normal(size=30), labels), permutations=199)[-1] > 0.05
     # One strong word among many of no class makes no list polarised.
     one = keywords(np.where(np.arange(30) == 1, 2.4, 0.0), labels)
-    assert permute_polarity(*one, permutations=199)[0] > 0.05
+    assert judge_keywords(*one, permutations=199)[-1] > 0.05
 
 
 def test_the_wrong_side_is_as_clear_as_the_right_one():
     labels = np.arange(30) % 2
-    p, shuffled = permute_polarity(*keywords(np.where(labels, -1.0, 1.0), labels), permutations=199)
+    _, shuffled, p = judge_keywords(
+        *keywords(np.where(labels, -1.0, 1.0), labels), permutations=199
+    )
     assert p == 1 / 200
     assert shuffled.min() > -1
 
 
 def test_a_small_test_by_hand():
     # Ratios 1 and -1 of two classes: every shuffle has a mean of +1 or -1, equally far out.
-    p, _ = permute_polarity(*keywords([1.0, -1.0], [1, 0]), permutations=50)
+    *_, p = judge_keywords(*keywords([1.0, -1.0], [1, 0]), permutations=50)
     assert p == pytest.approx(1.0, abs=0.1)

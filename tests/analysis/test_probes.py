@@ -40,7 +40,7 @@ def noisy():
 
 def test_validation_chooses_the_strength(noisy):
     vectors, labels = noisy
-    probe = fit_probe(vectors[:100], labels[:100], vectors[100:200], labels[100:200])
+    probe = fit_probe(vectors, labels, (np.arange(100), np.arange(100, 200)))
     scaler = StandardScaler().fit(vectors[:100])
     train, validation, test = (
         scaler.transform(vectors[part]) for part in (slice(100), slice(100, 200), slice(200, 300))
@@ -101,7 +101,11 @@ def test_accuracy_on_a_map_is_that_of_scikit_learns_svm(noisy):
     assert 0.6 < hits.mean() < 1
 
 
-@pytest.mark.parametrize("fit", [svm_hits, fit_probe])
+def fit_on_all(train, labels, *_):
+    return fit_probe(train, labels, [np.arange(4)] * 2)
+
+
+@pytest.mark.parametrize("fit", [svm_hits, fit_on_all])
 def test_bad_vectors(fit):
     with pytest.raises(UserError, match="at least two classes"):
         fit(np.eye(4), np.zeros(4), np.eye(4), np.zeros(4))

@@ -108,7 +108,7 @@ def test_classes_that_the_handcrafted_texts_do_not_know(profile, tiny, tmp_path)
 
 def test_chapters_that_read_arrays_do_without_torch():
     rooms = ("maps", "clusters", "cluster_study", "keywords", "opinion_words", "cosines",
-             "few_shot", "predictions", "baselines")  # fmt: skip
+             "neighbours", "predictions", "baselines")  # fmt: skip
     modules = [f"sentigeo.analysis.{name}" for name in rooms]
     modules += [
         f"sentigeo.figures.{name}" for name in ("maps", "clusters", "cosines", "interactive")

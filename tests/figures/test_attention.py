@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from map_reader import read_data
 
-from sentigeo.attention.attention import Attention
+from sentigeo.analysis.attention import Attention
 from sentigeo.figures.attention import (
     make_page,
     plot_explanations,

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from sentigeo.analysis.contrast import OUTCOMES
+from sentigeo.analysis.predictions import OUTCOMES
 from sentigeo.analysis.source_logs import load_sources
 from sentigeo.figures.experiment import (
     OUTCOME_COLOURS,

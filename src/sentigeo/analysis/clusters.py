@@ -114,17 +114,14 @@ def pick_typical(distances: np.ndarray, members: np.ndarray, count: int) -> dict
     return found
 
 
-def border_margins(distances: np.ndarray) -> np.ndarray:
-    """Return by how much (n,) rows are closer to their centroid than to the next one."""
-    nearest = np.sort(distances, axis=1)
-    return np.asarray(nearest[:, 1] - nearest[:, 0])
-
-
-def pick_border(distances: np.ndarray, count: int) -> np.ndarray:
-    """Return the rows whose two nearest centroids are almost equally near, closest call first."""
+def pick_border(distances: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows with the smallest margins between two centroids, and these margins."""
     if distances.shape[1] < 2:
-        return np.array([], np.int64)
-    return np.argsort(border_margins(distances), kind="stable")[:count]
+        return np.array([], np.int64), np.array([])
+    nearest = np.sort(distances, axis=1)
+    margins = nearest[:, 1] - nearest[:, 0]
+    rows = np.argsort(margins, kind="stable")[:count]
+    return rows, margins[rows]
 
 
 def match_clusters(labels: ArrayLike, clusters: ArrayLike) -> dict[int, int]:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sentigeo.analysis.few_shot import draw_shots
+from sentigeo.analysis.predictions import crossed_difference
 from sentigeo.cores import run_in_processes
 from sentigeo.encoder.corpus import TIERS
 from sentigeo.errors import UserError
-from sentigeo.stats import CONFIDENCE, Estimate, list_estimates
+from sentigeo.stats import list_estimates
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1)
 ENDPOINTS = ["logit_difference", "consistency", "rank_accuracy", "test_accuracy"]
@@ -101,12 +100,6 @@ def score_draw(
     return pd.concat(found)
 
 
-def fit_start(vectors: np.ndarray, labels: np.ndarray, strength: float) -> LogisticRegression:
-    """Fit logistic regression that, fitted again, starts from where it is."""
-    model = LogisticRegression(C=strength, tol=TOLERANCE, max_iter=5000, warm_start=True)
-    return model.fit(vectors, labels)
-
-
 def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarray:
     """Return the (count,) rows of texts drawn from a part: whole pairs if it has pairs.
 
@@ -120,6 +113,18 @@ def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarr
     return np.asarray(pairs[: count // 2].ravel())
 
 
+def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        if len(members) < count:
+            few = f"a class has only {len(members)} texts"
+            raise UserError(f"{count} shots are not possible: {few}.")
+        rows.append(members[:count])
+    return np.concatenate(rows)
+
+
 def dose_effects(frame: pd.DataFrame) -> pd.DataFrame:
     """Estimate the change of each `endpoint` against dose 0 by `kind`, `dose` and `tier`.
 
@@ -131,8 +136,9 @@ def dose_effects(frame: pd.DataFrame) -> pd.DataFrame:
     drawn = frame[frame["dose"] > 0].groupby(["kind", "dose", "tier"], sort=False)
     for (kind, dose, tier), rows in drawn:
         for endpoint in ENDPOINTS:
-            change = rows[endpoint] - rows["tier"].map(start[endpoint])
-            found[kind, dose, tier, endpoint] = _mean_change(change.to_numpy())
+            both = rows[endpoint], rows["tier"].map(start[endpoint])
+            change = crossed_difference(*(values.to_numpy()[None] for values in both))
+            found[kind, dose, tier, endpoint] = change
     return list_estimates(found, "kind", "dose", "tier", "endpoint")
 
 
@@ -153,9 +159,9 @@ def _prepare(vectors: np.ndarray, texts: pd.DataFrame, tiers: Sequence[str]) -> 
     train, validation = (np.flatnonzero(texts["part"] == p) for p in ("train", "validation"))
     scaler = StandardScaler().fit(vectors[train].astype(np.float64))
     every, labels = scaler.transform(vectors.astype(np.float64)), texts["label"].to_numpy(int)
-    known = every[train], labels[train]
-    jobs = [(*known, strength) for strength in STRENGTHS]
-    fits = list(run_in_processes(fit_start, jobs, "fitting without a dose"))
+    given = {"tol": TOLERANCE, "max_iter": 5000, "warm_start": True}  # later fits start from these
+    jobs = [(LogisticRegression(C=c, **given), every[train], labels[train]) for c in STRENGTHS]
+    fits = list(run_in_processes(LogisticRegression.fit, jobs, "fitting without a dose"))
     scores = [fit.score(every[validation], labels[validation]) for fit in fits]
     sides = {tier: _find_sides(texts, tier) for tier in tiers}
     return Task(every, texts, fits[int(np.argmax(scores))], sides)
@@ -182,11 +188,3 @@ def _score(model: LogisticRegression, task: Task) -> pd.DataFrame:
         scores = [difference.mean() / spread, consistent.mean(), (difference > 0).mean(), accuracy]
         rows.append({"tier": tier, **dict(zip(ENDPOINTS, scores, strict=True))})
     return pd.DataFrame(rows)
-
-
-def _mean_change(changes: np.ndarray) -> Estimate:
-    """Estimate the mean of (draws,) changes with Student's interval; a single one has none."""
-    draws, mean = len(changes), float(changes.mean())
-    error = stats.sem(changes) if draws > 1 else np.nan
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, draws - 1) * error)
-    return Estimate(mean, mean - half, mean + half, draws, signed=True)

@@ -180,21 +180,19 @@ def measure_polarity(
     return pd.DataFrame((inside - outside).T, index=found.names)
 
 
-def look_up_polarity(polarity: pd.DataFrame, keywords: pd.DataFrame) -> np.ndarray:
-    """Return the (m,) log-odds ratio of each `term` for its `label`, the class of its cluster."""
-    ratios = polarity.loc[keywords["term"]].to_numpy()
-    return np.asarray(ratios[np.arange(len(ratios)), keywords["label"]])
-
-
-def permute_polarity(
+def judge_keywords(
     polarity: pd.DataFrame, keywords: pd.DataFrame, permutations: int
-) -> tuple[float, np.ndarray]:
-    """Return the p-value of terms going with their `label`, and the means of shuffled labels."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Tell whether keywords go with their `label`, the class of their cluster.
+
+    Return the (m,) log-odds ratio of each `term` for its label, the means of shuffled labels, and
+    the two-sided p-value.
+    """
     ratios, rows = polarity.loc[keywords["term"]].to_numpy(), np.arange(len(keywords))
     labels, rng = keywords["label"].to_numpy(), np.random.default_rng(0)
-    found = ratios[rows, labels].mean()
+    found = ratios[rows, labels]
     orders = (rng.permutation(labels) for _ in range(permutations))
     shuffled = np.array([ratios[rows, order].mean() for order in orders])
     centre = shuffled.mean()
-    far = np.abs(shuffled - centre) >= abs(found - centre) - 1e-12
-    return float((1 + far.sum()) / (1 + permutations)), shuffled
+    far = np.abs(shuffled - centre) >= abs(found.mean() - centre) - 1e-12
+    return found, shuffled, float((1 + far.sum()) / (1 + permutations))

@@ -30,21 +30,13 @@ SHORT = 128  # tokens that an untrained encoder reads of a review
 NO_VARIANCE = 1e-6  # what rounding leaves of equal float32 vectors
 
 
-def fit_probe(
-    train: np.ndarray, labels: np.ndarray, validation: np.ndarray, validation_labels: np.ndarray
-) -> Any:
+def fit_probe(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> Any:
     """Fit logistic regression on standardised (n, d) vectors; validation chooses its strength."""
-    _check(train, labels)
+    (known, answers), (new, truth) = ((vectors[rows], labels[rows]) for rows in parts[:2])
+    _check(known, answers)
     models = [LogisticRegression(C=strength, max_iter=1000) for strength in STRENGTHS]
-    probes = [make_pipeline(StandardScaler(), model) for model in models]
-    scores = [probe.fit(train, labels).score(validation, validation_labels) for probe in probes]
-    return probes[int(np.argmax(scores))]
-
-
-def fit_on_rows(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> Any:
-    """Fit a probe on the rows of the first part; those of the second choose its strength."""
-    train, validation = parts[:2]
-    return fit_probe(vectors[train], labels[train], vectors[validation], labels[validation])
+    probes = [make_pipeline(StandardScaler(), model).fit(known, answers) for model in models]
+    return max(probes, key=lambda probe: probe.score(new, truth))  # the first of equals
 
 
 def best_probe(
@@ -54,7 +46,7 @@ def best_probe(
     validation, found = parts[1], {}
     for layer in range(vectors.layers + 1):
         matrix = vectors.matrix(layer, pooling)
-        probe = fit_on_rows(matrix, labels, parts)
+        probe = fit_probe(matrix, labels, parts)
         found[layer] = probe.score(matrix[validation], labels[validation]), probe
     layer = max(found, key=lambda number: found[number][0])
     return layer, found[layer][1]
@@ -63,7 +55,7 @@ def best_probe(
 def probe_hits(vectors: np.ndarray, labels: np.ndarray, parts: Parts) -> np.ndarray:
     """Fit a probe; tell which (t,) test rows it gets right."""
     test = parts[2]
-    return np.asarray(fit_on_rows(vectors, labels, parts).predict(vectors[test]) == labels[test])
+    return np.asarray(fit_probe(vectors, labels, parts).predict(vectors[test]) == labels[test])
 
 
 def probe_kinds(vectors: Vectors, labels: np.ndarray, parts: Parts) -> dict[Kind, np.ndarray]:
@@ -133,7 +125,7 @@ def score_readings(
 ) -> Readings:
     """Tell which long texts a probe of short ones, which all ways read alike, gets right."""
     poolings = dict.fromkeys(pooling for pooling, _ in readings)
-    probes = {p: fit_on_rows(short.matrix(-1, p), labels, parts) for p in poolings}
+    probes = {p: fit_probe(short.matrix(-1, p), labels, parts) for p in poolings}
     return {(p, way): probes[p].predict(read) == truth for (p, way), read in readings.items()}
 
 

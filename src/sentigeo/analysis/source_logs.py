@@ -69,14 +69,11 @@ def batch_sizes(texts: int, steps: int) -> list[int]:
 def compare_epochs(logs: dict[str, SourceLog]) -> pd.DataFrame:
     """Compare the two runs by Fisher's exact test, at their last and at their best epochs."""
     rows = []
-    for name, epochs in {
-        "last": dict.fromkeys(logs, -1),
-        "best": {condition: log.best for condition, log in logs.items()},
-    }.items():
-        hits = {condition: log.hits(epochs[condition]) for condition, log in logs.items()}
+    for epoch in ("last", "best"):
+        hits = {name: log.hits(log.best if epoch == "best" else -1) for name, log in logs.items()}
         table = [[hits[name], log.validated - hits[name]] for name, log in logs.items()]
         told = {name: f"{hits[name]} of {log.validated}" for name, log in logs.items()}
-        rows.append({"epoch": name, **told, "p": float(fisher_exact(table).pvalue)})
+        rows.append({"epoch": epoch, **told, "p": float(fisher_exact(table).pvalue)})
     return pd.DataFrame(rows)
 
 

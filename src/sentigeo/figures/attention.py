@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from sentigeo.attention.attention import Attention
+from sentigeo.analysis.attention import Attention
 from sentigeo.figures import style
 from sentigeo.figures.interactive import fill_page, pack
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
-from sentigeo.analysis.few_shot import nearest_rows
+from sentigeo.analysis.neighbours import nearest_rows
 from sentigeo.analysis.probes import fit_probe
 from sentigeo.cores import track
 from sentigeo.encoder.encoder import load_with_head
@@ -72,7 +72,7 @@ def decide_by_probe(vectors: np.ndarray, groups: np.ndarray, reading: Reading) -
     rows = rng.permutation(np.concatenate(even))
     cut = len(rows) // 5  # these choose its strength; where a group is very small all do
     train, chosen = (rows[cut:], rows[:cut]) if min(map(len, even)) >= SMALL else (rows, rows)
-    probe = fit_probe(vectors[train], groups[train], vectors[chosen], groups[chosen])
+    probe = fit_probe(vectors, groups, (train, chosen))
 
     def decide(texts: Sequence[str]) -> np.ndarray:
         found = np.zeros((len(texts), int(groups.max()) + 1))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sentigeo.analysis.contrast import outcomes, score_pairs
+from sentigeo.analysis.predictions import outcomes, score_pairs
 from sentigeo.cache import Store
 from sentigeo.encoder.corpus import TIERS, Corpus, CorpusVectors
 from sentigeo.encoder.encoder import Encoder, load_encoder

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 import torch
 
-from sentigeo.analysis.probes import fit_probe
-from sentigeo.attention.attention import (
+from sentigeo.analysis.attention import (
     MEASURES,
     count_parameters,
     decide,
@@ -22,6 +21,7 @@ from sentigeo.attention.attention import (
     same_first,
     state_shapes,
 )
+from sentigeo.analysis.probes import fit_probe
 from sentigeo.encoder.bert_layers import encoder_layers
 from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.tokens import tokenize
@@ -131,7 +131,7 @@ def test_odd_signs_lose_no_word(encoder, text):
 def test_long_texts_come_in_small_batches(encoder, monkeypatch):
     texts = ["word " * count for count in (50, 3, 40, 2, 60)]
     whole, sizes = list(read_attention(texts, encoder)), []
-    monkeypatch.setattr("sentigeo.attention.attention.CELLS", 4000)
+    monkeypatch.setattr("sentigeo.analysis.attention.CELLS", 4000)
     hook = encoder.model.register_forward_pre_hook(
         lambda _, args, batch: sizes.append(tuple(batch["input_ids"].shape)), with_kwargs=True
     )
@@ -195,7 +195,7 @@ def make_probe(classes, seed=0):
     rng = np.random.default_rng(seed)
     vectors, labels = rng.normal(size=(120, 32)), rng.integers(classes, size=120)
     vectors[np.arange(120), labels] += 2
-    return fit_probe(vectors[:80], labels[:80], vectors[80:], labels[80:])
+    return fit_probe(vectors, labels, (np.arange(80), np.arange(80, len(labels))))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from sentigeo.attention.attention import Attention
-from sentigeo.attention.heads import (
+from sentigeo.analysis.attention import Attention
+from sentigeo.analysis.heads import (
     TARGETS,
     Lookups,
     StratifiedLookups,

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import norm
 
+from sentigeo.analysis.attention import Attention, read_attention, read_versions
 from sentigeo.analysis.opinion_words import REACH, find_negated, find_opinion
-from sentigeo.attention.attention import Attention, read_attention, read_versions
 from sentigeo.cores import track
 from sentigeo.encoder.encoder import Encoder
 from sentigeo.stats import CONFIDENCE, Estimate, bootstrap, list_estimates, mean_over_runs

@@ -1,38 +1,99 @@
-"""Word senses: the vector of a word in its sentence, and whether senses lie apart."""
+"""Nearest by cosine: few-shot classification, and the vectors of words whose senses lie apart."""
 
 import re
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import silhouette_samples
 
 from sentigeo.analysis.cosines import unit_rows
-from sentigeo.encoder.encoder import Encoder
+from sentigeo.analysis.doses import draw_shots
+from sentigeo.cores import track
 from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
-from sentigeo.stats import half_samples, list_estimates
+from sentigeo.stats import half_samples, list_estimates, mean_over_runs
 
+INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
+METHODS = ("nearest text", "nearest class mean", "logistic regression")
 BATCH = 64  # sentences
 
 
-@torch.inference_mode()
+def classify_by_cosine(
+    shots: np.ndarray, labels: np.ndarray, vectors: np.ndarray, method: str
+) -> np.ndarray:
+    """Classify (n, d) vectors by a few (s, d) labelled ones, with one of `METHODS`."""
+    return _classify(unit_rows(shots), labels, unit_rows(vectors), method)
+
+
+def few_shot_hits(
+    train: np.ndarray, known: np.ndarray, test: np.ndarray, truth: np.ndarray,
+    *, counts: list[int], draws: int,
+) -> dict[tuple[str, int], np.ndarray]:  # fmt: skip
+    """Return (draws, n) weighted hits among test texts by method and drawn shots of each class."""
+    hits: dict[tuple[str, int], list[np.ndarray]] = {}
+    units, new = unit_rows(train), unit_rows(test)
+    for seed in track(range(draws), "drawing shots"):
+        for count in counts:
+            rows = draw_shots(known, count, seed)
+            for method in METHODS:
+                found = _classify(units[rows], known[rows], new, method)
+                hits.setdefault((method, count), []).append(found == truth)
+    return {key: balance_hits(np.stack(found), truth) for key, found in hits.items()}
+
+
+def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Weigh (draws, n) hits so that every class counts as much, as it does among the shots."""
+    sizes = np.bincount(truth)
+    return np.asarray(hits * (len(truth) / (sizes > 0).sum() / np.maximum(sizes, 1))[truth])
+
+
+def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
+    """Summarise (draws, n) weighted hits; `bottom` and `top` are the range of 95% of the draws."""
+    means = {key: mean_over_runs(found, resamples) for key, found in hits.items()}
+    of_draws = [found.mean(axis=1) for found in hits.values()]
+    bottom, top = np.quantile(of_draws, [0.025, 0.975], axis=1)
+    return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
+
+
+def nearest_rows(one: np.ndarray, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the vectors nearest to one by cosine, nearest first, and their cosines."""
+    cosines = unit_rows(vectors) @ unit_rows(one[np.newaxis])[0]
+    rows = np.argsort(-cosines, kind="stable")[:count]
+    return rows, cosines[rows]
+
+
+def _classify(shots: np.ndarray, labels: np.ndarray, new: np.ndarray, method: str) -> np.ndarray:
+    if method == "logistic regression":
+        regression = LogisticRegression(C=INVERSE_PENALTY, max_iter=500)
+        return np.asarray(regression.fit(shots, labels).predict(new))
+    if method == "nearest class mean":
+        classes = np.unique(labels)
+        shots = unit_rows(np.stack([shots[labels == number].mean(axis=0) for number in classes]))
+        labels = classes
+    return np.asarray(labels[(new @ shots.T).argmax(axis=1)])
+
+
 def word_vectors(
-    texts: Sequence[str], words: Sequence[str], encoder: Encoder
+    texts: Sequence[str], words: Sequence[str], encoder: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the (layers + 1, n, d) vectors of a word in each of n sentences, and of its context.
 
     They are means over the word's pieces, where it first stands, and over others but special ones.
     """
+    import torch  # slow to import, and only needed here
+
     spans = [find_word(text, word) for text, word in zip(texts, words, strict=True)]
     found = []
     for start in range(0, len(texts), BATCH):
         batch, places = tokenize(list(texts[start : start + BATCH]), encoder)
-        states = torch.stack(encoder.model(**batch, output_hidden_states=True).hidden_states)
-        inside, outside = np.zeros((2, *batch["input_ids"].shape), bool)
+        with torch.inference_mode():
+            states = torch.stack(encoder.model(**batch, output_hidden_states=True).hidden_states)
+        chosen = np.zeros((2, *batch["input_ids"].shape), bool)  # pieces of the word, the others
         for row, tokens in enumerate(places):
             begin, end = spans[start + row]
             pieces = (tokens["begin"] < end) & (tokens["end"] > begin)
@@ -40,9 +101,9 @@ def word_vectors(
             if not pieces.any():
                 word, text = words[start + row], start + row + 1
                 raise UserError(f"'{word}' stands beyond what the encoder reads of text {text}.")
-            inside[row, : len(tokens)] = pieces
-            outside[row, : len(tokens)] = ~tokens["special"] & ~pieces
-        found.append([_mean_of_tokens(states, chosen) for chosen in (inside, outside)])
+            chosen[:, row, : len(tokens)] = pieces, ~tokens["special"] & ~pieces
+        sums = [(torch.einsum("lnwd,nw->lnd", states, w), w) for w in states.new_tensor(chosen)]
+        found.append([total / w.sum(dim=1).clamp(min=1)[:, None] for total, w in sums])
     vectors, context = (torch.cat(parts, dim=1).numpy() for parts in zip(*found, strict=True))
     return vectors, context
 
@@ -53,11 +114,6 @@ def find_word(text: str, word: str) -> tuple[int, int]:
     if not match:
         raise UserError(f"The word '{word}' is not in its sentence: {text!r}.")
     return match.span()
-
-
-def _mean_of_tokens(states: torch.Tensor, tokens: np.ndarray) -> torch.Tensor:
-    weights = torch.from_numpy(tokens).to(states.dtype)
-    return torch.einsum("lnwd,nw->lnd", states, weights) / weights.sum(dim=1).clamp(min=1)[:, None]
 
 
 def nearest_has_sense(vectors: np.ndarray, senses: np.ndarray) -> np.ndarray:

@@ -1,1 +1,0 @@
-"""Attention: weights by word, what heads do, and what a decision depends on."""
