@@ -10,6 +10,7 @@ from sentigeo.training.reruns import (
     Size,
     draw_texts,
     gains,
+    pool_texts,
     read_gains,
     read_sizes,
     rerun_source,
@@ -20,6 +21,7 @@ RUNS = 10
 REVIEWS, SAMPLES = np.arange(200), np.arange(200, 230)
 LABELS = np.arange(230) % 2
 SIZES = read_sizes(load_sources()[1])
+POOLS = pool_texts(LABELS, REVIEWS, SAMPLES, SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def study(vectors):
 
 
 def draw(seed):
-    return draw_texts(LABELS, REVIEWS, SAMPLES, SIZES, np.random.default_rng(seed))
+    return draw_texts(POOLS, SIZES, np.random.default_rng(seed))
 
 
 def test_sizes_and_gains_are_those_of_the_source():
@@ -91,7 +93,7 @@ def test_reviews_are_also_scored_without_the_samples(vectors, study):
     assert ordinary["review_accuracy"].equals(ordinary["val_accuracy"])
     for run, rows in study[study["arm"] == "with"].groupby("run"):
         rng = np.random.default_rng([3, run])
-        validation = draw_texts(LABELS, REVIEWS, SAMPLES, SIZES, rng)["with"][1]
+        validation = draw_texts(POOLS, SIZES, rng)["with"][1]
         reviews = np.isin(validation, REVIEWS).sum()
         right = rows["review_accuracy"] * reviews
         assert np.allclose(right, right.round())

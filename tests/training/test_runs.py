@@ -49,10 +49,9 @@ def test_every_run_answers(study, results):
     corpus, encoder, profile, store = study
     assert [result.run for result in results] == list_runs(corpus, encoder, profile)
     for result in results:
-        assert {*result.logits} == {*result.labels} == {*SCORED} & {*corpus.texts["part"]}
+        assert {*result.logits} == {*SCORED} & {*corpus.texts["part"]}
         for part, logits in result.logits.items():
             assert logits.shape == (len(corpus.rows(part)), 2)
-            assert result.labels[part].tolist() == corpus.labels_of(part).tolist()
         assert len(result.history.train_loss) == (1 if result.run.layers else 2)
     assert not list((store.root / "training").glob("*"))
 

@@ -78,15 +78,10 @@ def attend_from_cls(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
 def hidden_states(
     model: Any, inputs: Tensor, mask: Tensor, start: int, top: int, cls_at_top: bool
 ) -> Iterator[tuple[int, Tensor]]:
-    """Yield the hidden states after every layer, and compute no more than is asked for.
+    """Yield the hidden states of each layer up to `top`, of that for the first token if so asked.
 
-    Args:
-        model: An encoder; if it is not BERT-like, it is run whole.
-        inputs: (b, w) token ids, or the (b, w, d) states of layer `start` to go on from.
-        mask: (b, w) true where there is a token.
-        start: 0 for token ids.
-        top: The last layer that is needed.
-        cls_at_top: Whether only the first token of that layer is; the others are left out.
+    Inputs are (b, w) token ids, or the (b, w, d) states of layer `start` to go on from. A model
+    that is not BERT-like is run whole.
     """
     if model.config.model_type not in BERT_LIKE:
         found = model(inputs, attention_mask=mask.long(), output_hidden_states=True)

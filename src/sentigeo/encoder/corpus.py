@@ -103,7 +103,16 @@ def make_corpus(profile: Profile, encoder: Any, store: Store) -> Corpus:
     }
 
     def fill(folder: Path) -> None:
-        _write(folder, reviews or draw_reviews(profile), profile, encoder.tokenizer)
+        found = reviews or draw_reviews(profile)
+        texts = join_texts(found, profile)
+        cut = encoder.tokenizer, profile.max_length, profile.truncation
+        tokens, lengths = encode_and_count(texts["text"].tolist(), *cut)
+        texts.to_parquet(folder / "texts.parquet", index=False)
+        found.table.to_parquet(folder / "reviews.parquet", index=False)
+        found.source.to_parquet(folder / "source.parquet", index=False)
+        save_arrays(folder, {"ids": tokens.ids, "starts": tokens.starts, "lengths": lengths})
+        facts = {"classes": found.classes, "provenance": found.provenance}
+        write_text(folder / "facts.json", json.dumps(facts | {"padding": tokens.padding}))
 
     return open_corpus(store.folder("corpus", key, fill))
 
@@ -115,18 +124,6 @@ def open_corpus(folder: Path) -> Corpus:
     tokens = TokenIds(np.array(ids), np.array(starts), facts["padding"])
     texts = pd.read_parquet(folder / "texts.parquet")
     return Corpus(folder, texts, facts["classes"], facts["provenance"], tokens, lengths)
-
-
-def _write(folder: Path, reviews: Reviews, profile: Profile, tokenizer: Any) -> None:
-    texts = join_texts(reviews, profile)
-    every = texts["text"].tolist()
-    tokens, lengths = encode_and_count(every, tokenizer, profile.max_length, profile.truncation)
-    texts.to_parquet(folder / "texts.parquet", index=False)
-    reviews.table.to_parquet(folder / "reviews.parquet", index=False)
-    reviews.source.to_parquet(folder / "source.parquet", index=False)
-    save_arrays(folder, {"ids": tokens.ids, "starts": tokens.starts, "lengths": lengths})
-    facts = {"classes": reviews.classes, "provenance": reviews.provenance}
-    write_text(folder / "facts.json", json.dumps(facts | {"padding": tokens.padding}))
 
 
 def join_texts(reviews: Reviews, profile: Profile) -> pd.DataFrame:

@@ -43,31 +43,25 @@ def extract(
     kinds: Sequence[Kind],
     keep: Sequence[int] = (),
 ) -> tuple[Vectors, dict[int, Trunk]]:
-    """Run an encoder once over texts; return pooled vectors and the trunks of some layers.
+    """Run an encoder once over texts; return pooled vectors, and the trunks of layers to keep.
 
-    Shards already in the store are not computed again, and processes share the others.
-
-    Args:
-        source: Token ids, or the trunk that the encoder's upper layers start from.
-        encoder: The encoder.
-        store: Where shards are kept, with their rows and checksums.
-        kinds: Layers and poolings.
-        keep: Layers whose hidden states of all tokens are kept as a trunk.
+    It starts from token ids, or from the trunk below its upper layers. Shards already in the store
+    are not computed again, and processes share the others.
     """
     architecture = encoder.model.config.model_type
     if architecture not in BERT_LIKE and (keep or isinstance(source, Trunk)):
         raise UserError(f"A {architecture} model has no cached trunk.")
     if isinstance(source, Trunk) and any(layer <= source.layer for layer, _ in kinds):
         raise ValueError("a layer is asked for that lies below the trunk")
-    base = {
+    base: dict[str, Any] = {
         "encoder": encoder.sha256,
         "source": source.sha256,
         "code": hash_code(__name__),
         "versions": package_versions("torch", "transformers"),
     }
-    wanted: dict[str, dict[str, Any]] = {"vectors": {"kinds": [list(kind) for kind in kinds]}}
-    wanted |= {f"hidden-{layer}": {"layer": layer} for layer in keep}
-    shards = _plan_shards(source.lengths, {name: base | key for name, key in wanted.items()})
+    keys = {"vectors": base | {"kinds": [list(kind) for kind in kinds]}}
+    keys |= {f"hidden-{layer}": base | {"layer": layer} for layer in keep}
+    shards = _plan_shards(source.lengths, keys)
     encoder.model.to(Accelerator().device)
     run = partial(_run_batch, source=source, encoder=encoder, kinds=kinds, keep=keep)
     _compute_missing(shards, store, source.lengths, run)
@@ -77,7 +71,7 @@ def extract(
         name = f"hidden-{layer}"
         places = [(shard.rows, store.place(name, shard.keys[name])) for shard in shards]
         parts = [(rows, load_array(place / "hidden.npy")) for rows, place in places]
-        trunks[layer] = Trunk.join(layer, parts, source.lengths, hash_json(base | wanted[name]))
+        trunks[layer] = Trunk.join(layer, parts, source.lengths, hash_json(keys[name]))
     return Vectors(len(source.lengths), encoder.layers, tuple(kinds), folders), trunks
 
 
@@ -217,10 +211,7 @@ def embed_texts(
 
 
 def mean_of_windows(vectors: np.ndarray, owners: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Combine (windows, d) vectors into one per text, weighted by the windows' tokens.
-
-    Windows of a text stand together and texts are in order, as `owners`, (windows,), says.
-    """
+    """Combine (windows, d) vectors into one per text, weighted by tokens; texts are in order."""
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     if len(starts) == len(owners):
         return vectors

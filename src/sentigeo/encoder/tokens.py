@@ -67,12 +67,9 @@ def encode_and_count(
 def window_texts(
     texts: Sequence[str], tokenizer: Any, window: int, overlap: int
 ) -> tuple[TokenIds, np.ndarray]:
-    """Tokenise texts, each cut into overlapping windows that together hold all of it.
+    """Tokenise texts, each cut into windows; return all, and the (windows,) text each belongs to.
 
     A window has its own special tokens and shares `overlap` tokens with the one before.
-
-    Returns:
-        The token ids of all windows, one row each, and the (windows,) text each belongs to.
     """
     before, after, room = _frame(tokenizer, window, "window")
     if not 0 <= overlap < room:
@@ -94,11 +91,9 @@ def count_tokens(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
 
 
 def tokenize(texts: list[str], encoder: Any) -> tuple[dict[str, Any], list[pd.DataFrame]]:
-    """Cut texts into tokens that know where in their text they stand.
+    """Return a batch of tensors for the encoder, padded on the right, and each text's tokens.
 
-    Returns:
-        A batch of tensors for the encoder, padded on the right; and of each text, without padding,
-        columns `token`, `begin`, `end` (its place in the text) and `special`.
+    Their columns are `token`, `begin`, `end` (its place in the text) and `special`.
     """
     batch = encoder.tokenizer(
         texts, padding=True, padding_side="right", truncation=True, max_length=encoder.max_length,

@@ -31,16 +31,13 @@ def logits_by_arm(results: Sequence[Result], corpus: Corpus) -> dict[str, np.nda
 
     Those of texts that were not scored are not numbers.
     """
-    arms = dict.fromkeys(result.run.arm for result in results)
-    found = {arm: [_spread_out(r, corpus) for r in results if r.run.arm == arm] for arm in arms}
-    return {arm: np.stack(logits) for arm, logits in found.items()}
-
-
-def _spread_out(result: Result, corpus: Corpus) -> np.ndarray:
-    every = np.full((len(corpus.texts), len(corpus.classes)), np.nan)
-    for part, logits in result.logits.items():
-        every[corpus.rows(part)] = logits
-    return every
+    found: dict[str, list[np.ndarray]] = {}
+    for result in results:
+        every = np.full((len(corpus.texts), len(corpus.classes)), np.nan)
+        for part, logits in result.logits.items():
+            every[corpus.rows(part)] = logits
+        found.setdefault(result.run.arm, []).append(every)
+    return {arm: np.stack(runs) for arm, runs in found.items()}
 
 
 def score_tiers(

@@ -55,8 +55,7 @@ class DeepEncoder(nn.Module):
     ) -> tuple[Tensor | None, Tensor | None]:
         """Return the (b, k) shares of texts in clusters, and the (m, v) scores of hidden tokens.
 
-        Texts, if any, are inputs and a (b, w) mask; a third part of masked texts is a (b, w) mask
-        of the tokens to guess.
+        Texts are inputs and a (b, w) mask; masked ones have a (b, w) mask of tokens to guess, too.
         """
         shares = None if texts is None else assign_softly(self.embed(*texts), self.centroids)
         return shares, None if masked is None else self.decoder(self.prepare(*masked))

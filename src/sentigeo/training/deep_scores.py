@@ -117,13 +117,11 @@ def largest_sizes(
     sets = dict.fromkeys(run.texts.title for run in runs)
     for title, (name, heading) in product(sets, titles.items()):
         same = [run for run in runs if run.condition == name and run.texts.title == title]
-        found[title, heading] = max(map(_size_shares, same), key=lambda shares: shares[-1].max())
+        clusters = np.arange(len(same[0].texts.classes))
+        members = [np.array(run.course.members)[..., np.newaxis] for run in same]
+        shares = [(each == clusters).mean(axis=1) for each in members]
+        found[title, heading] = max(shares, key=lambda share: share[-1].max())
     return found
-
-
-def _size_shares(run: DeepRun) -> np.ndarray:
-    k = len(run.texts.classes)
-    return np.stack([np.bincount(epoch, minlength=k) / len(epoch) for epoch in run.course.members])
 
 
 def list_sets(draws: Sequence[Draw], most_tokens: int) -> pd.DataFrame:

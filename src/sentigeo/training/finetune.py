@@ -10,12 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForSequenceClassification
 
-from sentigeo.encoder.bert_layers import (
-    attend_from_cls,
-    encoder_layers,
-    make_batch,
-    run_layer,
-)
+from sentigeo.encoder.bert_layers import attend_from_cls, encoder_layers, make_batch, run_layer
 from sentigeo.encoder.encoder import load_with_head
 from sentigeo.encoder.tokens import token_batches
 from sentigeo.training.loop import Task, Texts, apply_to_rows, fit

@@ -27,6 +27,7 @@ DROPOUT = 0.1
 DEVIATION = 0.02  # of a new classifier's weights
 MOST_TEXTS = 100  # that a log may imply
 CPU = torch.device("cpu")
+Pool = tuple[np.ndarray, np.ndarray]  # rows of reviews, and of contrastive samples
 Draw = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to validate on
 
 
@@ -73,14 +74,14 @@ def rerun_source(
     Columns are `run`, `arm`, `epoch` (from 1), `train_accuracy` (as seen while training),
     `val_accuracy`, and `review_accuracy`: that on the reviews among the validation texts.
     """
-    _check(labels, reviews, samples, sizes)
+    pools = pool_texts(labels, reviews, samples, sizes)
     scaled = StandardScaler().fit(vectors[reviews]).transform(vectors)
     texts = torch.from_numpy(scaled.astype(np.float32))
     numbers, frames = np.arange(runs), []
     with one_thread(CPU):
         for chunk in track(np.split(numbers, range(TOGETHER, runs, TOGETHER)), "reruns"):
             rngs = [np.random.default_rng([seed, run]) for run in chunk]
-            drawn = [draw_texts(labels, reviews, samples, sizes, rng) for rng in rngs]
+            drawn = [draw_texts(pools, sizes, rng) for rng in rngs]
             for arm in ARMS:
                 seeds = [[seed, int(run), 1] for run in chunk]  # the same for every arm
                 draws = [draw[arm] for draw in drawn]
@@ -93,22 +94,32 @@ def rerun_source(
     return pd.concat(frames, ignore_index=True)
 
 
+def pool_texts(
+    labels: np.ndarray, reviews: np.ndarray, samples: np.ndarray, sizes: Mapping[str, Size]
+) -> list[Pool]:
+    """Sort rows by class to draw from; too few of a class are refused."""
+    pools = []
+    for label, (common, added) in enumerate(_per_class(sizes)):
+        pool = reviews[labels[reviews] == label], samples[labels[samples] == label]
+        needs = {"reviews": common + added, "contrastive samples": added}
+        for rows, (name, needed) in zip(pool, needs.items(), strict=True):
+            if len(rows) < needed:
+                raise UserError(f"The reruns need {needed} {name} of each class, not {len(rows)}.")
+        pools.append(pool)
+    return pools
+
+
 def draw_texts(
-    labels: np.ndarray,
-    reviews: np.ndarray,
-    samples: np.ndarray,
-    sizes: Mapping[str, Size],
-    rng: np.random.Generator,
+    pools: Sequence[Pool], sizes: Mapping[str, Size], rng: np.random.Generator
 ) -> dict[str, Draw]:
     """Draw the rows of every arm of a run, and split each class at random, as the source did.
 
     All arms have the same reviews; the control is split as `with` is.
     """
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {arm: [] for arm in ARMS}
-    for label, (common, added) in enumerate(_per_class(sizes)):
-        own = [rows[labels[rows] == label] for rows in (reviews, samples)]
-        ordinary = rng.choice(own[0], common + added, replace=False)
-        crafted = np.append(ordinary[:common], rng.choice(own[1], added, replace=False))
+    for (reviews, samples), (common, added) in zip(pools, _per_class(sizes), strict=True):
+        ordinary = rng.choice(reviews, common + added, replace=False)
+        crafted = np.append(ordinary[:common], rng.choice(samples, added, replace=False))
         order = rng.permutation(common + added)
         mixed = {
             "without": rng.permutation(ordinary[:common]),
@@ -176,18 +187,6 @@ def _per_class(sizes: Mapping[str, Size]) -> list[tuple[int, int]]:
     small, large = sizes["without"], sizes["with"]
     both = zip(small.validation, large.validation, strict=True)
     return [(small.train + a, large.train + b - small.train - a) for a, b in both]
-
-
-def _check(
-    labels: np.ndarray, reviews: np.ndarray, samples: np.ndarray, sizes: Mapping[str, Size]
-) -> None:
-    for label, (common, added) in enumerate(_per_class(sizes)):
-        for name, rows, needed in (
-            ("reviews", reviews, common + added),
-            ("contrastive samples", samples, added),
-        ):
-            if (held := int((labels[rows] == label).sum())) < needed:
-                raise UserError(f"The reruns need {needed} {name} of each class, not {held}.")
 
 
 def _draw_training(

@@ -50,7 +50,6 @@ class Result:
     run: Run
     history: History
     logits: dict[str, np.ndarray]  # (n, classes) for each part that was scored
-    labels: dict[str, np.ndarray]  # (n,) true classes of each part
     folder: Path  # where it is stored; a checkpoint if the run kept its model
 
 
@@ -102,7 +101,7 @@ def train_runs(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store)
     texts = unchanged_texts(depths, corpus, encoder, store) if missing else {}
     jobs = [(run, texts[run.layers], corpus.folder, profile, store) for run in missing]
     train_all(train_run, jobs, "fine-tuning", [_cost(run, corpus) for run in missing])
-    return [_read(*pair, corpus) for pair in zip(runs, places, strict=True)]
+    return [_read(*pair) for pair in zip(runs, places, strict=True)]
 
 
 def train_run(run: Run, texts: Texts, corpus_folder: Path, profile: Profile, store: Store) -> None:
@@ -199,9 +198,8 @@ def _cost(run: Run, corpus: Corpus) -> int:
     return int(deep * (run.recipe.epochs * trained + scored / 3))
 
 
-def _read(run: Run, folder: Path, corpus: Corpus) -> Result:
+def _read(run: Run, folder: Path) -> Result:
     history = History(**json.loads((folder / "history.json").read_text("utf-8")))
     parts = [part for part in SCORED if (folder / f"{part}.npy").is_file()]
     logits = {part: load_array(folder / f"{part}.npy") for part in parts}
-    labels = {part: corpus.labels_of(part) for part in parts}
-    return Result(run, history, logits, labels, folder)
+    return Result(run, history, logits, folder)
