@@ -55,7 +55,9 @@ class Profile(BaseModel):
 
     max_length: Tokens  # token budget of a text
     truncation: Literal["first", "first+last"]  # what is kept of a longer text
-    trained_layers: Positive  # from the top, with and without contrastive samples
+    # Layers of the encoder that a classifier has, the lowest; null: all.
+    kept_layers: Positive | None
+    trained_layers: Positive  # of these, the highest, with and without contrastive samples
     epochs: Positive  # times every text is seen in that comparison
     headline_seeds: Positive  # seeds of each of its arms
     batch_size: Positive  # texts of a training step

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,8 @@ def test_divergence_by_hand():
     mixed = Attention(WORDS, EVEN.special, half)
     expected = 0.5 * np.log2(1 / 0.75) + 0.5 * (0.5 * np.log2(0.5 / 0.75) + 0.5 * np.log2(2))
     assert divergence(pointing_at(0), mixed)[0, 0] == pytest.approx(expected)
+    taller = replace(mixed, weights=np.concatenate([half, EVEN.weights]))
+    assert divergence(taller, pointing_at(0)) == pytest.approx(np.array([[expected]]))
 
 
 def test_a_study_of_real_sentences(tiny_bert, tiny_distilbert):

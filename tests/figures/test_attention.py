@@ -50,6 +50,8 @@ def test_grids_name_layers_and_heads(attention):
     assert figure.axes[0].images[0].get_clim() == (-0.3, 0.3)
     assert figure.axes[1].collections[0].get_offsets().tolist() == [[0, 0], [1, 1]]
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == list("12345")
+    figure = plot_grid({"before": np.ones((2, 5)), "after": np.ones((1, 5))}, "gain")
+    assert [len(axis.get_yticks()) for axis in figure.axes[:2]] == [2, 1]
 
 
 def test_words_are_coloured_relative_to_the_largest():
@@ -73,3 +75,9 @@ def test_the_page_is_complete_and_no_text_breaks_it(attention):
     assert list(weights) == ["pretrained", "fine-tuned"]
     found = np.frombuffer(base64.b64decode(weights["pretrained"]), np.uint8) / 255
     assert np.abs(found.reshape(2, 5, 4, 4) - attention.weights).max() < 0.002
+
+
+def test_the_page_offers_the_layers_of_all_stages(attention):
+    lower = replace(attention, weights=attention.weights[:1])
+    data = read_data(make_page([{"before": attention, "after": lower}], "Heads"))
+    assert (data["layers"], data["heads"]) == (1, 5)

@@ -44,6 +44,7 @@ RESULTS = {
         "baseline.probe_cls.test_accuracy": metric(0.7, 0.65, 0.75),
         "baseline.untrained.test_accuracy": metric(0.6, 0.5, 0.7, 50),
         "finetune.layers": metric(1, 1, 1, 1, "count"),
+        "finetune.kept_layers": metric(4, 4, 4, 1, "count"),
         "finetune.without.test_accuracy": metric(0.82, 0.78, 0.86),
         "finetune.without.test_accuracy_new_films": metric(0.81, 0.77, 0.85, 60),
         "finetune.without_minus_tfidf.test_accuracy_new_films": difference(0.03, -0.01, 0.07, 60),
@@ -188,7 +189,8 @@ def test_the_smallest_effect_is_the_one_that_was_fixed(monkeypatch):
 def test_the_abstract_says_every_number_with_its_interval():
     said = [spaced(sentence) for sentence in abstract(RESULTS)]
     assert said == [
-        "The BERT-type encoder tiny-bert was fine-tuned (1 of its 6 layers) on a draw of up to "
+        "The BERT-type encoder tiny-bert was fine-tuned (its lowest 4 of 6 layers, 1 of them "
+        "trained) on a draw of up to "
         "2,500 reviews a class and tested on 100 others.",
         "What samples change is measured on pairs of texts that differ in little but their "
         "verdict, in tiers: 20 natural, 30 hard.",

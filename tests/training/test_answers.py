@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+import torch
 from helpers import store_toy_corpus
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from sentigeo.cache import Store
 from sentigeo.encoder.encoder import load_encoder
@@ -116,3 +118,28 @@ def test_last_cls_vectors_without_samples(study):
     texts = corpus.texts["text"].tolist()
     expected = embed_texts(texts, plain, max_length=32, truncation="first+last")
     assert np.abs(alone.matrix() - expected).max() < 1e-5
+
+
+def test_a_classifier_may_have_the_lowest_layers_only(tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    taller, store = tmp_path / "taller", Store(tmp_path / "cache")
+    config = AutoConfig.from_pretrained(tiny_bert, num_hidden_layers=4)
+    AutoModel.from_config(config).save_pretrained(taller)
+    encoder = load_encoder(str(tiny_bert))
+    encoder.tokenizer.save_pretrained(taller)
+    few = SMALL | {"epochs": 1, "seeds": 1, "headline_seeds": 1, "kept_layers": 2}
+    encoder, profile = load_encoder(str(taller)), load_profile("quick", model=str(taller), **few)
+    corpus = store_toy_corpus(store, encoder)
+    results = train_runs(corpus, encoder, profile, store)
+    assert {result.run.kept for result in results} == {2}
+    found, tuned = read_stages(results, corpus, encoder, store), pick_tuned(results)
+    assert (found.pretrained.layers, found.fine_tuned.layers) == (4, 2)
+    assert {layer for layer, _ in found.fine_tuned.kinds} == {2}  # one layer was trained
+    assert found.fine_tuned.readable == [kind for kind in found.pretrained.kinds if kind[0] <= 2]
+    assert found.without.kinds == ((2, "cls"),)
+    model = AutoModelForSequenceClassification.from_pretrained(tuned.folder).eval()
+    rows = corpus.rows("test")
+    asked = [torch.from_numpy(corpus.tokens[row].astype(np.int64))[None] for row in rows]
+    with torch.no_grad():
+        logits = np.concatenate([model(ids).logits.numpy() for ids in asked])
+    assert np.abs(logits - tuned.logits["test"]).max() < 1e-5

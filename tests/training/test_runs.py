@@ -128,7 +128,7 @@ def test_impossible_dose_is_said_before_anything_is_trained(study):
 
 def test_contrastive_samples_are_drawn_by_the_seed(study):
     corpus, recipe = study[0], Recipe(epochs=1, learning_rate=1e-3, batch_size=8, seed=0)
-    seeds = [Run("with", 1, 4, replace(recipe, seed=seed)) for seed in range(5)]
+    seeds = [Run("with", 2, 1, 4, replace(recipe, seed=seed)) for seed in range(5)]
     drawn = [extra_rows(run, corpus) for run in seeds]
     for rows in drawn:
         assert {*rows} < {*corpus.rows("contrastive")}
@@ -154,7 +154,7 @@ def test_plan_of_the_published_report():
         own = [run for run in runs if run.arm == arm]
         assert [run.recipe.seed for run in own] == list(range(len(own)))
         assert len(own) >= 10
-        assert {(run.dose, run.layers) for run in own} == {(dose, 1)}
+        assert {(run.dose, run.kept, run.layers) for run in own} == {(dose, profile.kept_layers, 1)}
         assert {replace(run.recipe, seed=0) for run in own} == {
             Recipe(profile.epochs, profile.learning_rate, profile.batch_size, 0)
         }  # one recipe for all arms
@@ -174,10 +174,15 @@ def test_plan_of_the_paper_profile_trains_all_layers():
     profile = load_profile("paper")
     runs = plan_runs(profile, layers=12, handcrafted=True)
     deep = [run for run in runs if not run.arm.startswith("head_only")]
-    found = {(run.layers, run.recipe.epochs, run.recipe.learning_rate) for run in deep}
-    assert found == {(12, 6, profile.all_learning_rate)}
+    found = {(run.kept, run.layers, run.recipe.epochs, run.recipe.learning_rate) for run in deep}
+    assert found == {(12, 12, 6, profile.all_learning_rate)}
 
 
 def test_plan_never_trains_more_layers_than_there_are():
     runs = plan_runs(load_profile("quick", trained_layers=9), layers=2, handcrafted=True)
-    assert {run.layers for run in runs} == {0, 2}
+    assert {(run.kept, run.layers) for run in runs} == {(2, 0), (2, 2)}
+
+
+def test_an_encoder_that_cannot_be_cut_keeps_its_layers():
+    runs = plan_runs(load_profile("quick", kept_layers=1), layers=3, handcrafted=True, trunk=False)
+    assert {run.kept for run in runs} == {3}

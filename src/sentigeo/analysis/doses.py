@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sentigeo.analysis.predictions import crossed_difference
+from sentigeo.analysis.predictions import crossed_difference, rate_sides
 from sentigeo.cores import run_in_processes
 from sentigeo.encoder.corpus import TIERS
 from sentigeo.errors import UserError
@@ -180,11 +180,10 @@ def _score(model: LogisticRegression, task: Task) -> pd.DataFrame:
     margins = model.decision_function(task.vectors)
     test = task.texts["part"] == "test"
     accuracy = ((margins > 0) == (task.texts["label"] == 1))[test].mean()
-    spread, rows = margins[test].std(), []
+    rows = []
     for tier, sides in task.sides.items():
         negative, positive = margins[sides].T
-        difference = positive - negative
-        consistent = (negative <= 0) & (positive > 0)
-        scores = [difference.mean() / spread, consistent.mean(), (difference > 0).mean(), accuracy]
-        rows.append({"tier": tier, **dict(zip(ENDPOINTS, scores, strict=True))})
+        scores = rate_sides(negative, positive, margins[test].std())
+        means = {name: values.mean() for name, values in scores.items()}
+        rows.append({"tier": tier, **means, "test_accuracy": accuracy})
     return pd.DataFrame(rows)

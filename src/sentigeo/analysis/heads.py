@@ -152,8 +152,13 @@ def measure_divergence(texts: Sequence[str], before: Encoder, after: Encoder) ->
 
 
 def divergence(before: Attention, after: Attention) -> np.ndarray:
-    """Return the (layers, heads) mean Jensen-Shannon divergence of all rows, in bits: 0 to 1."""
-    both = (np.moveaxis(read.weights.astype(np.float64), -1, 0) for read in (before, after))
+    """Return the mean Jensen-Shannon divergence of all rows in bits, 0 to 1.
+
+    It is (layers, heads), of the layers that both encoders have.
+    """
+    layers = min(len(before.weights), len(after.weights))
+    read = (found.weights[:layers].astype(np.float64) for found in (before, after))
+    both = (np.moveaxis(weights, -1, 0) for weights in read)
     return np.asarray((jensenshannon(*both, base=2, axis=0) ** 2).mean(axis=-1))
 
 

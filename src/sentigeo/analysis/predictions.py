@@ -29,16 +29,24 @@ Scores = Mapping[str, np.ndarray]  # (runs, pairs) by name
 def score_pairs(
     margins: np.ndarray, texts: pd.DataFrame, spread: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the (runs, pairs) values of the three endpoints, by name, of (runs, n) margins.
+    """Return the (runs, pairs) values of the endpoints, by name, of (runs, n) margins.
+
+    Each run has a spread, the standard deviation of its margins over the test reviews.
+    """
+    return rate_sides(*_split_sides(margins, texts), spread[:, None])
+
+
+def rate_sides(
+    negative: np.ndarray, positive: np.ndarray, spread: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the three endpoints of pairs, given the margins of their sides.
 
     `consistency`: are both sides right, where 0 is negative, as by argmax? `logit_difference`: how
-    far margins rise to the positive side, in units of the (runs,) spread, the standard deviation of
-    a run's margins over the test reviews. `rank_accuracy`: 1 if the positive side is higher, 0.5 if
-    equal, else 0.
+    far margins rise to the positive side, in units of the spread. `rank_accuracy`: 1 if the
+    positive side is higher, 0.5 if equal, else 0.
     """
-    negative, positive = _split_sides(margins, texts)
     rise = np.asarray(positive - negative, dtype=float)
-    np.divide(rise, spread[:, None], out=rise, where=rise != 0)  # 0 whatever the spread
+    np.divide(rise, spread, out=rise, where=rise != 0)  # 0 whatever the spread
     return {
         "consistency": ((negative <= 0) & (positive > 0)).astype(float),
         "logit_difference": rise,

@@ -160,7 +160,7 @@ def compare_layers(
 ) -> pd.DataFrame:
     """Compare the vectors of the same texts in every `layer` and pooling (`name`), in two ways."""
     found: dict[tuple[str, str, int], Estimate] = {}
-    for layer, pooling in pretrained.kinds:
+    for layer, pooling in fine_tuned.readable:
         old, new = (stage.matrix(layer, pooling)[rows] for stage in (pretrained, fine_tuned))
         halves = HALVES if (layer, pooling) in fine_tuned.kinds else 2  # what did not move is 1
         found["linear alignment", pooling, layer] = _estimate_cka(old, new, halves)

@@ -1,4 +1,4 @@
-"""What stood before the run: figures that published works print, and the endpoints."""
+"""What stood before the run: figures that works print, the endpoints, recipes that were tried."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import yaml
 from sentigeo.paths import DATA
 
 LITERATURE, ENDPOINTS = DATA / "literature.yaml", DATA / "endpoints.yaml"
+RECIPES = DATA / "recipes.csv"  # of fine-tuning; `benchmarks/recipes.py` writes it
 
 
 def load_literature() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
@@ -37,3 +38,8 @@ def load_endpoints() -> dict[str, Any]:
     """Return the `primary` endpoint, the `smallest_effects` of interest and the `level`."""
     found: dict[str, Any] = yaml.safe_load(ENDPOINTS.read_text("utf-8"))
     return found
+
+
+def load_recipes() -> pd.DataFrame:
+    """Return the recipes of fine-tuning that were tried, with their validation accuracy."""
+    return pd.read_csv(RECIPES)

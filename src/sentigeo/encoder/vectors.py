@@ -27,6 +27,14 @@ class Vectors:
     shards: tuple[Path, ...]  # folders with `rows.npy` (b,) and `vectors.npy` (k, b, d), float32
     below: "Vectors | None" = None  # has the layers that fine-tuning left alone
 
+    @property
+    def readable(self) -> list[Kind]:
+        """Every layer and pooling that `matrix` returns, in order."""
+        lower = [
+            kind for kind in (self.below.kinds if self.below else ()) if kind[0] <= self.layers
+        ]
+        return sorted({*lower, *self.kinds}, key=lambda kind: (kind[0], POOLINGS.index(kind[1])))
+
     def matrix(self, layer: int | Sequence[int] = -1, pooling: Pooling = "cls") -> np.ndarray:
         """Return the (n, d) vectors of a layer, -1 the last, or the mean of several layers."""
         if not isinstance(layer, int | np.integer):

@@ -63,8 +63,9 @@ def plot_grid(
     values: Mapping[str, np.ndarray], label: str, marks: Mapping[str, np.ndarray] | None = None
 ) -> Figure:
     """Show (layers, heads) numbers by title; heads are marked with a dot where marks are true."""
-    every = np.stack(list(values.values()))
-    figure, panels = style.new_panels(1.1 + 0.3 * every.shape[1], values)
+    every = np.concatenate([*values.values()])
+    tallest = max(map(len, values.values()))
+    figure, panels = style.new_panels(1.1 + 0.3 * tallest, values)
     largest = float(np.abs(every).max())
     colours, lowest = ("RdBu_r", -largest) if every.min() < 0 else ("Blues", 0.0)
     for title, (axis, numbers) in zip(values, panels, strict=True):
@@ -96,11 +97,11 @@ def plot_explanations(explained: Mapping[str, pd.DataFrame], measures: Sequence[
 
 
 def make_page(texts: Sequence[Mapping[str, Attention]], title: str) -> str:
-    """Return a page on which a reader picks a text, a layer and a head; attention by stage."""
+    """Return a page on which a reader picks a text, a layer of all stages and a head."""
     packed = []
     for stages in texts:
         weights = {style.stage(at): pack(each.weights * STEPS, "u1") for at, each in stages.items()}
         packed.append({"words": next(iter(stages.values())).words, "weights": weights})
-    layers, heads, *_ = next(iter(texts[0].values())).weights.shape
+    layers, heads, *_ = np.min([each.weights.shape for each in texts[0].values()], axis=0).tolist()
     facts = {"layers": layers, "heads": heads, "steps": STEPS, "texts": packed}
     return fill_page("attention.html.jinja", title, facts)

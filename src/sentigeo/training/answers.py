@@ -86,14 +86,14 @@ def pick_tuned(results: Sequence[Result]) -> Result:
 def read_stages(
     results: Sequence[Result], corpus: Corpus, encoder: Encoder, store: Store
 ) -> CorpusVectors:
-    """Read all texts with the pretrained and the fine-tuned encoder."""
+    """Read all texts with the pretrained encoder and the fine-tuned one, which may be lower."""
     tuned, without = pick_tuned(results), kept_models(results)["without"]
-    kinds, place = all_kinds(encoder.layers), (corpus, encoder, store)
-    pretrained = extract(corpus.tokens, encoder, store, kinds)[0]
-    fine_tuned = replace(_tuned_vectors(tuned, *place, kinds), below=pretrained)
+    place, kept = (corpus, encoder, store), tuned.run.kept
+    pretrained = extract(corpus.tokens, encoder, store, all_kinds(encoder.layers))[0]
+    fine_tuned = replace(_tuned_vectors(tuned, *place, all_kinds(kept)), below=pretrained)
     last = None
     if tuned is not without:  # of which only the last [CLS] vectors are looked at
-        last = _tuned_vectors(without, *place, [(encoder.layers, "cls")])
+        last = _tuned_vectors(without, *place, [(kept, "cls")])
     return CorpusVectors(corpus, pretrained, fine_tuned, tuned.logits, last)
 
 
@@ -102,7 +102,7 @@ def _tuned_vectors(
 ) -> Vectors:
     """Read all texts with a fine-tuned encoder; what it shares with the other is not computed."""
     layers = result.run.layers
-    texts = unchanged_texts([layers], corpus, encoder, store)[layers]
+    texts = unchanged_texts(result.run.kept, [layers], corpus, encoder, store)[layers]
     lowest = texts.layer + 1 if isinstance(texts, Trunk) else 0
     changed = [kind for kind in kinds if kind[0] >= lowest]
     return extract(texts, load_encoder(str(result.folder)), store, changed)[0]
@@ -113,7 +113,7 @@ def list_plan(runs: Sequence[Run], corpus: Corpus, profile: Profile) -> pd.DataF
     names = name_models([run.arm for run in runs], profile)
     rows = [
         {
-            "arm": names[run.arm], "trained layers": run.layers,
+            "arm": names[run.arm], "layers": run.kept, "trained": run.layers,
             "reviews": len(corpus.rows("train")), "added texts": len(set(extra_rows(run, corpus))),
             "repeats per epoch": CONTROL_WEIGHT if run.pairs else min(1, run.dose),
             "epochs": run.recipe.epochs, "learning rate": run.recipe.learning_rate,

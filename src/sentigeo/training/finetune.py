@@ -19,12 +19,14 @@ EVALUATION_TOKENS = 2048  # as in extraction: activations stay near the processo
 
 
 def load_classifier(
-    source: str, revision: str | None, classes: list[str], seed: int = 0
+    source: str, revision: str | None, classes: list[str], seed: int = 0, layers: int | None = None
 ) -> nn.Module:
-    """Load an encoder with a new classification head, drawn with a seed."""
+    """Load the lowest layers of an encoder with a new classification head, drawn with a seed."""
     names = dict(enumerate(classes))
-    labels = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
-    model, _ = load_with_head(AutoModelForSequenceClassification, source, revision, seed, **labels)
+    settings: dict[str, Any] = {"id2label": names, "label2id": {v: k for k, v in names.items()}}
+    settings |= {"num_hidden_layers": layers} if layers else {}
+    kind = AutoModelForSequenceClassification
+    model, _ = load_with_head(kind, source, revision, seed, **settings)
     return model
 
 

@@ -36,7 +36,8 @@ class Run:
     """One classifier to train: an arm of the study, with a seed."""
 
     arm: str  # `without`, `with`, `with_<n>`, `positive_control`; `head_only`, `head_only_with`
-    layers: int  # trained; 0 trains the classification head only
+    kept: int  # layers of the encoder that it has, the lowest
+    layers: int  # of these trained, the highest; 0 trains the classification head only
     dose: int  # contrastive samples, drawn by the seed, among the training texts
     recipe: Recipe
     pairs: bool = False  # the natural pairs for training, both sides, weighted, are among them
@@ -57,10 +58,12 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
     """List the runs of a profile for an encoder with so many layers, seed by seed.
 
     Without handcrafted samples nothing is added to the reviews. An encoder that cannot be cut,
-    without a trunk, runs whole even for its classification head, which then has as few epochs.
+    without a trunk, has all its layers and runs whole even for its classification head, which then
+    has as few epochs.
     """
-    depth = min(profile.trained_layers, layers)
-    rate = profile.all_learning_rate if depth == layers else profile.learning_rate
+    highest = min(profile.kept_layers or layers, layers) if trunk else layers
+    depth = min(profile.trained_layers, highest)
+    rate = profile.all_learning_rate if depth == highest else profile.learning_rate
     most = max(profile.doses)
     doses = {"without": 0, "with": profile.contrastive_samples, f"with_{most}": most}
     if not handcrafted:
@@ -69,15 +72,17 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
     for seed in range(profile.headline_seeds):
         recipe, kept = Recipe(profile.epochs, rate, profile.batch_size, seed), seed < profile.seeds
         for arm, dose in doses.items():
-            runs.append(Run(arm, depth, dose, recipe, keep=kept and arm in ("without", "with")))
+            keep = kept and arm in ("without", "with")
+            runs.append(Run(arm, highest, depth, dose, recipe, keep=keep))
         if handcrafted:
-            runs.append(Run("positive_control", depth, 0, recipe, pairs=True))
+            runs.append(Run("positive_control", highest, depth, 0, recipe, pairs=True))
         if kept:
             epochs = profile.head_epochs if trunk else profile.epochs
             rated = epochs, profile.head_learning_rate, HEAD_BATCH, seed
             heads = {"head_only": "without", "head_only_with": "with"}
             heads = {name: arm for name, arm in heads.items() if arm in doses}
-            runs += [Run(name, 0, doses[arm], Recipe(*rated)) for name, arm in heads.items()]
+            own = Recipe(*rated)
+            runs += [Run(name, highest, 0, doses[arm], own) for name, arm in heads.items()]
     return runs
 
 
@@ -98,7 +103,7 @@ def train_runs(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store)
     missing = [run for run, key in unlike.values() if not (alone and store.find("finetune", key))]
     missing.sort(key=partial(_cost, corpus=corpus), reverse=True)
     depths = {run.layers for run in missing}
-    texts = unchanged_texts(depths, corpus, encoder, store) if missing else {}
+    texts = unchanged_texts(runs[0].kept, depths, corpus, encoder, store) if missing else {}
     jobs = [(run, texts[run.layers], corpus.folder, profile, store) for run in missing]
     train_all(train_run, jobs, "fine-tuning", [_cost(run, corpus) for run in missing])
     return [_read(*pair) for pair in zip(runs, places, strict=True)]
@@ -109,8 +114,8 @@ def train_run(run: Run, texts: Texts, corpus_folder: Path, profile: Profile, sto
     corpus, encoder = _open(corpus_folder, profile.model, profile.model_revision)
 
     def fill(state: Path, folder: Path) -> None:
-        source = profile.model, profile.model_revision
-        model: Any = finetune.load_classifier(*source, corpus.classes, run.recipe.seed)
+        source, drawn = (profile.model, profile.model_revision), run.recipe.seed
+        model: Any = finetune.load_classifier(*source, corpus.classes, drawn, run.kept)
         kind = finetune.TopClassifier if _can_be_cut(encoder) else finetune.WholeClassifier
         body = kind(model, run.layers)
         chosen = corpus.rows("train"), extra_rows(run, corpus), corpus.rows("validation")
@@ -141,21 +146,22 @@ def extra_rows(run: Run, corpus: Corpus) -> np.ndarray:
 
 
 def unchanged_texts(
-    depths: Collection[int], corpus: Corpus, encoder: Encoder, store: Store
+    kept: int, depths: Collection[int], corpus: Corpus, encoder: Encoder, store: Store
 ) -> dict[int, Texts]:
-    """Return all texts as they are below so many trained layers, read in one pass, by depth.
+    """Return all texts as they are below so many trained layers of the lowest, by that depth.
 
-    They are tokens if all layers are trained, and one vector each if none is.
+    They are read in one pass. They are tokens if all layers kept are trained, and one vector each
+    if none is.
     """
-    if not _can_be_cut(encoder) or set(depths) <= {encoder.layers}:
+    if not _can_be_cut(encoder) or set(depths) <= {kept}:
         return dict.fromkeys(depths, corpus.tokens)
-    below = {depth: encoder.layers - depth for depth in depths if 0 < depth < encoder.layers}
+    below = {depth: kept - depth for depth in depths if 0 < depth < kept}
     kinds, keep = all_kinds(encoder.layers), sorted(below.values())
     vectors, trunks = extract(corpus.tokens, encoder, store, kinds, keep)
     found: dict[int, Texts] = {depth: trunks[layer] for depth, layer in below.items()}
     if 0 in depths:
-        found[0] = vectors_as_trunk(encoder.layers, vectors.matrix())
-    return found | {encoder.layers: corpus.tokens}
+        found[0] = vectors_as_trunk(kept, vectors.matrix(kept))
+    return found | {kept: corpus.tokens}
 
 
 def all_kinds(layers: int) -> list[Kind]:
