@@ -66,7 +66,7 @@ def test_report_on_a_users_own_texts_and_encoder(tiny_mpnet, tmp_path, monkeypat
         assert f"*Left out: {reason}*" in copies
     assert results["encoder"]["architecture"] == "MPNetModel"
     assert metrics["baseline.tfidf.test_accuracy"]["value"] > 0.9
-    assert metrics["keywords.before.log_odds.lean"]["value"] > 0
+    assert metrics["keywords.before.log_odds.class_association"]["value"] > 0
     assert {"A2", "B1", "C5", "C6", "E2"} <= verdicts.keys()
     for untested in ("B3", "C8", "E1"):
         assert verdicts[untested] == "not testable in this profile"

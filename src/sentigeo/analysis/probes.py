@@ -23,7 +23,7 @@ from sentigeo.stats import HALVES, Estimate, half_samples, list_estimates, mean_
 
 STRENGTHS = (0.001, 0.01, 0.1)
 # Ways to read a long text, and their names in metrics.
-WAYS = {"beginning": "beginning", "first and last": "head_and_tail", "windows": "windows"}
+WAYS = {"beginning": "beginning", "first and last": "first_and_last", "windows": "windows"}
 Readings = dict[tuple[Pooling, str], np.ndarray]  # by pooling and way
 Parts = Sequence[np.ndarray]  # rows to train on, to validate on and to test on
 SHORT = 128  # tokens that an untrained encoder reads of a review
