@@ -43,7 +43,7 @@ RESULTS = {
         "baseline.tfidf.test_accuracy_new_films": metric(0.78, 0.74, 0.82, 60),
         "baseline.probe_cls.test_accuracy": metric(0.7, 0.65, 0.75),
         "baseline.untrained.test_accuracy": metric(0.6, 0.5, 0.7, 50),
-        "finetune.layers": metric(1, 1, 1, 1, "count"),
+        "finetune.trained_layers": metric(1, 1, 1, 1, "count"),
         "finetune.kept_layers": metric(4, 4, 4, 1, "count"),
         "finetune.without.test_accuracy": metric(0.82, 0.78, 0.86),
         "finetune.without.test_accuracy_new_films": metric(0.81, 0.77, 0.85, 60),

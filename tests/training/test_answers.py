@@ -131,7 +131,7 @@ def test_a_classifier_may_have_the_lowest_layers_only(tiny_bert, tmp_path, monke
     encoder, profile = load_encoder(str(taller)), load_profile("quick", model=str(taller), **few)
     corpus = store_toy_corpus(store, encoder)
     results = train_runs(corpus, encoder, profile, store)
-    assert {result.run.kept for result in results} == {2}
+    assert {result.run.layers for result in results} == {2}
     found, tuned = read_stages(results, corpus, encoder, store), pick_tuned(results)
     assert (found.pretrained.layers, found.fine_tuned.layers) == (4, 2)
     assert {layer for layer, _ in found.fine_tuned.kinds} == {2}  # one layer was trained

@@ -52,7 +52,7 @@ def test_every_run_answers(study, results):
         assert {*result.logits} == {*SCORED} & {*corpus.texts["part"]}
         for part, logits in result.logits.items():
             assert logits.shape == (len(corpus.rows(part)), 2)
-        assert len(result.history.train_loss) == (1 if result.run.layers else 2)
+        assert len(result.history.train_loss) == (1 if result.run.trained else 2)
     assert not list((store.root / "training").glob("*"))
 
 
@@ -154,17 +154,19 @@ def test_plan_of_the_published_report():
         own = [run for run in runs if run.arm == arm]
         assert [run.recipe.seed for run in own] == list(range(len(own)))
         assert len(own) >= 10
-        assert {(run.dose, run.kept, run.layers) for run in own} == {(dose, profile.kept_layers, 1)}
+        assert {(run.dose, run.layers, run.trained) for run in own} == {
+            (dose, profile.kept_layers, 1)
+        }
         assert {replace(run.recipe, seed=0) for run in own} == {
             Recipe(profile.epochs, profile.learning_rate, profile.batch_size, 0)
         }  # one recipe for all arms
-        kept = [run.recipe.seed for run in own if run.keep]
+        kept = [run.recipe.seed for run in own if run.saved]
         assert kept == (list(range(profile.seeds)) if arm in ("without", "with") else [])
     heads = [run for run in runs if run.arm not in doses]
     for arm, dose in {"head_only": 0, "head_only_with": 8}.items():
         own = [run for run in heads if run.arm == arm]
         assert [run.recipe.seed for run in own] == list(range(profile.seeds))
-        assert {(run.dose, run.layers, run.recipe.epochs) for run in own} == {
+        assert {(run.dose, run.trained, run.recipe.epochs) for run in own} == {
             (dose, 0, profile.head_epochs)
         }
     assert {run.arm for run in heads} == {"head_only", "head_only_with"}
@@ -174,15 +176,15 @@ def test_plan_of_the_paper_profile_trains_all_layers():
     profile = load_profile("paper")
     runs = plan_runs(profile, layers=12, handcrafted=True)
     deep = [run for run in runs if not run.arm.startswith("head_only")]
-    found = {(run.kept, run.layers, run.recipe.epochs, run.recipe.learning_rate) for run in deep}
+    found = {(run.layers, run.trained, run.recipe.epochs, run.recipe.learning_rate) for run in deep}
     assert found == {(12, 12, 6, profile.all_learning_rate)}
 
 
 def test_plan_never_trains_more_layers_than_there_are():
     runs = plan_runs(load_profile("quick", trained_layers=9), layers=2, handcrafted=True)
-    assert {(run.kept, run.layers) for run in runs} == {(2, 0), (2, 2)}
+    assert {(run.layers, run.trained) for run in runs} == {(2, 0), (2, 2)}
 
 
 def test_an_encoder_that_cannot_be_cut_keeps_its_layers():
     runs = plan_runs(load_profile("quick", kept_layers=1), layers=3, handcrafted=True, trunk=False)
-    assert {run.kept for run in runs} == {3}
+    assert {run.layers for run in runs} == {3}

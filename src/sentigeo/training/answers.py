@@ -68,12 +68,12 @@ def name_models(models: Sequence[str], profile: Profile) -> dict[str, str]:
 
 def kept_models(results: Sequence[Result]) -> dict[str, Result]:
     """Return the first model that was kept of each arm: `without` and, if there is one, `with`."""
-    return {r.run.arm: r for r in results[::-1] if r.run.keep}
+    return {r.run.arm: r for r in results[::-1] if r.run.saved}
 
 
 def list_checkpoints(results: Sequence[Result]) -> dict[str, Path]:
     """Return the folders of all models that were kept: `with`, `with_1` and so on, by seed."""
-    kept = [r for r in results if r.run.keep]
+    kept = [r for r in results if r.run.saved]
     return {f"{r.run.arm}_{r.run.recipe.seed}".removesuffix("_0"): r.folder for r in kept}
 
 
@@ -88,12 +88,12 @@ def read_stages(
 ) -> CorpusVectors:
     """Read all texts with the pretrained encoder and the fine-tuned one, which may be lower."""
     tuned, without = pick_tuned(results), kept_models(results)["without"]
-    place, kept = (corpus, encoder, store), tuned.run.kept
+    place, layers = (corpus, encoder, store), tuned.run.layers
     pretrained = extract(corpus.tokens, encoder, store, all_kinds(encoder.layers))[0]
-    fine_tuned = replace(_tuned_vectors(tuned, *place, all_kinds(kept)), below=pretrained)
+    fine_tuned = replace(_tuned_vectors(tuned, *place, all_kinds(layers)), below=pretrained)
     last = None
     if tuned is not without:  # of which only the last [CLS] vectors are looked at
-        last = _tuned_vectors(without, *place, [(kept, "cls")])
+        last = _tuned_vectors(without, *place, [(layers, "cls")])
     return CorpusVectors(corpus, pretrained, fine_tuned, tuned.logits, last)
 
 
@@ -101,8 +101,8 @@ def _tuned_vectors(
     result: Result, corpus: Corpus, encoder: Encoder, store: Store, kinds: Sequence[Kind]
 ) -> Vectors:
     """Read all texts with a fine-tuned encoder; what it shares with the other is not computed."""
-    layers = result.run.layers
-    texts = unchanged_texts(result.run.kept, [layers], corpus, encoder, store)[layers]
+    run = result.run
+    texts = unchanged_texts(run.layers, [run.trained], corpus, encoder, store)[run.trained]
     lowest = texts.layer + 1 if isinstance(texts, Trunk) else 0
     changed = [kind for kind in kinds if kind[0] >= lowest]
     return extract(texts, load_encoder(str(result.folder)), store, changed)[0]
@@ -113,7 +113,7 @@ def list_plan(runs: Sequence[Run], corpus: Corpus, profile: Profile) -> pd.DataF
     names = name_models([run.arm for run in runs], profile)
     rows = [
         {
-            "arm": names[run.arm], "layers": run.kept, "trained": run.layers,
+            "arm": names[run.arm], "layers": run.layers, "trained": run.trained,
             "reviews": len(corpus.rows("train")), "added texts": len(set(extra_rows(run, corpus))),
             "repeats per epoch": CONTROL_WEIGHT if run.pairs else min(1, run.dose),
             "epochs": run.recipe.epochs, "learning rate": run.recipe.learning_rate,

@@ -36,12 +36,12 @@ class Run:
     """One classifier to train: an arm of the study, with a seed."""
 
     arm: str  # `without`, `with`, `with_<n>`, `positive_control`; `head_only`, `head_only_with`
-    kept: int  # layers of the encoder that it has, the lowest
-    layers: int  # of these trained, the highest; 0 trains the classification head only
+    layers: int  # of the encoder, the lowest
+    trained: int  # of these, the highest; 0 trains the classification head only
     dose: int  # contrastive samples, drawn by the seed, among the training texts
     recipe: Recipe
     pairs: bool = False  # the natural pairs for training, both sides, weighted, are among them
-    keep: bool = False  # the model as a checkpoint
+    saved: bool = False  # as a checkpoint
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,17 @@ def plan_runs(profile: Profile, layers: int, handcrafted: bool, trunk: bool = Tr
         doses = {"without": 0}
     runs = []
     for seed in range(profile.headline_seeds):
-        recipe, kept = Recipe(profile.epochs, rate, profile.batch_size, seed), seed < profile.seeds
+        recipe, saved = Recipe(profile.epochs, rate, profile.batch_size, seed), seed < profile.seeds
         for arm, dose in doses.items():
-            keep = kept and arm in ("without", "with")
-            runs.append(Run(arm, highest, depth, dose, recipe, keep=keep))
+            as_checkpoint = saved and arm in ("without", "with")
+            runs.append(Run(arm, highest, depth, dose, recipe, saved=as_checkpoint))
         if handcrafted:
             runs.append(Run("positive_control", highest, depth, 0, recipe, pairs=True))
-        if kept:
+        if saved:
             epochs = profile.head_epochs if trunk else profile.epochs
-            rated = epochs, profile.head_learning_rate, HEAD_BATCH, seed
+            own = Recipe(epochs, profile.head_learning_rate, HEAD_BATCH, seed)
             heads = {"head_only": "without", "head_only_with": "with"}
             heads = {name: arm for name, arm in heads.items() if arm in doses}
-            own = Recipe(*rated)
             runs += [Run(name, highest, 0, doses[arm], own) for name, arm in heads.items()]
     return runs
 
@@ -102,9 +101,9 @@ def train_runs(corpus: Corpus, encoder: Encoder, profile: Profile, store: Store)
     unlike = dict(zip(places, zip(runs, keys, strict=True), strict=True))  # equal runs are one
     missing = [run for run, key in unlike.values() if not (alone and store.find("finetune", key))]
     missing.sort(key=partial(_cost, corpus=corpus), reverse=True)
-    depths = {run.layers for run in missing}
-    texts = unchanged_texts(runs[0].kept, depths, corpus, encoder, store) if missing else {}
-    jobs = [(run, texts[run.layers], corpus.folder, profile, store) for run in missing]
+    depths = {run.trained for run in missing}
+    texts = unchanged_texts(runs[0].layers, depths, corpus, encoder, store) if missing else {}
+    jobs = [(run, texts[run.trained], corpus.folder, profile, store) for run in missing]
     train_all(train_run, jobs, "fine-tuning", [_cost(run, corpus) for run in missing])
     return [_read(*pair) for pair in zip(runs, places, strict=True)]
 
@@ -115,9 +114,9 @@ def train_run(run: Run, texts: Texts, corpus_folder: Path, profile: Profile, sto
 
     def fill(state: Path, folder: Path) -> None:
         source, drawn = (profile.model, profile.model_revision), run.recipe.seed
-        model: Any = finetune.load_classifier(*source, corpus.classes, drawn, run.kept)
+        model: Any = finetune.load_classifier(*source, corpus.classes, drawn, run.layers)
         kind = finetune.TopClassifier if _can_be_cut(encoder) else finetune.WholeClassifier
-        body = kind(model, run.layers)
+        body = kind(model, run.trained)
         chosen = corpus.rows("train"), extra_rows(run, corpus), corpus.rows("validation")
         data = finetune.TrainingSet(texts, corpus.labels, *chosen)
         history = finetune.train_classifier(body, data, run.recipe, state)
@@ -126,7 +125,7 @@ def train_run(run: Run, texts: Texts, corpus_folder: Path, profile: Profile, sto
         cuts = np.cumsum([len(rows) for rows in parts.values()])[:-1]
         save_arrays(folder, dict(zip(parts, np.split(scored, cuts), strict=True)))
         write_text(folder / "history.json", json.dumps(vars(history)))
-        if run.keep:
+        if run.saved:
             model.save_pretrained(folder)
             encoder.tokenizer.save_pretrained(folder)
             facts = {"run": run, "encoder": encoder, "corpus": corpus, "profile": profile}
@@ -146,22 +145,21 @@ def extra_rows(run: Run, corpus: Corpus) -> np.ndarray:
 
 
 def unchanged_texts(
-    kept: int, depths: Collection[int], corpus: Corpus, encoder: Encoder, store: Store
+    layers: int, depths: Collection[int], corpus: Corpus, encoder: Encoder, store: Store
 ) -> dict[int, Texts]:
-    """Return all texts as they are below so many trained layers of the lowest, by that depth.
+    """Return all texts as they are below the trained layers, by how many of the lowest these are.
 
-    They are read in one pass. They are tokens if all layers kept are trained, and one vector each
-    if none is.
+    They are read in one pass: tokens if all layers are trained, and one vector each if none is.
     """
-    if not _can_be_cut(encoder) or set(depths) <= {kept}:
+    if not _can_be_cut(encoder) or set(depths) <= {layers}:
         return dict.fromkeys(depths, corpus.tokens)
-    below = {depth: kept - depth for depth in depths if 0 < depth < kept}
+    below = {depth: layers - depth for depth in depths if 0 < depth < layers}
     kinds, keep = all_kinds(encoder.layers), sorted(below.values())
     vectors, trunks = extract(corpus.tokens, encoder, store, kinds, keep)
     found: dict[int, Texts] = {depth: trunks[layer] for depth, layer in below.items()}
     if 0 in depths:
-        found[0] = vectors_as_trunk(kept, vectors.matrix(kept))
-    return found | {kept: corpus.tokens}
+        found[0] = vectors_as_trunk(layers, vectors.matrix(layers))
+    return found | {layers: corpus.tokens}
 
 
 def all_kinds(layers: int) -> list[Kind]:
@@ -189,16 +187,16 @@ def _key(run: Run, corpus: Corpus, encoder: Encoder, profile: Profile) -> dict[s
         "classes": corpus.classes,
         "run": {name: value for name, value in asdict(run).items() if name != "arm"},
         "code": hash_code(__name__),
-        "card": hash_file(CARD) if run.keep else None,
+        "card": hash_file(CARD) if run.saved else None,
         "versions": package_versions("torch", "transformers"),
     }
 
 
 def _cost(run: Run, corpus: Corpus) -> int:
     """Estimate a run's work, to begin with the longest and to show progress."""
-    if not run.layers:
+    if not run.trained:
         return len(corpus.rows("train"))
-    deep = 1 + (run.layers - 1) * LAYER_COST
+    deep = 1 + (run.trained - 1) * LAYER_COST
     trained = len(corpus.rows("train")) + len(extra_rows(run, corpus))
     scored = sum(len(corpus.rows(part)) for part in SCORED)
     return int(deep * (run.recipe.epochs * trained + scored / 3))
