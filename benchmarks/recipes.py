@@ -1,17 +1,17 @@
-"""Recipes of fine-tuning compared on the validation reviews, before any test review is scored.
+"""Recipes of fine-tuning compared on validation reviews, before any test review is scored.
 
-`python -m benchmarks.recipes` trains them all and writes `data/recipes.csv`, which chapter 2 shows.
-It takes about half an hour on two cores.
+`python -m benchmarks.recipes` trains them all, in about half an hour on two cores, and writes
+`data/recipes.yaml`, which chapter 2 shows.
 """
 
 import time
-from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 from torch import Tensor
 
 from sentigeo.cache import Store
@@ -23,7 +23,7 @@ from sentigeo.encoder.encoder import load_encoder
 from sentigeo.encoder.extract import extract
 from sentigeo.encoder.tokens import TokenIds
 from sentigeo.encoder.vectors import Trunk
-from sentigeo.paths import run_paths
+from sentigeo.paths import run_paths, write_text
 from sentigeo.profile import Profile, load_profile
 from sentigeo.training.finetune import (
     Recipe,
@@ -33,7 +33,7 @@ from sentigeo.training.finetune import (
     train_classifier,
 )
 
-SEEDS, FEW = 5, 1  # trainings of each recipe; of those that train a layer for all tokens
+SEEDS, FEW = 5, 1  # trainings of a recipe; of one that trains a layer for all tokens
 
 
 class Trial(NamedTuple):
@@ -44,7 +44,7 @@ class Trial(NamedTuple):
     pooling: str  # `cls`, or `mean`: the pooler reads the mean over tokens
     epochs: int
     learning_rate: float
-    seeds: int
+    seeds: int  # trainings
 
 
 TRIALS = [
@@ -82,11 +82,11 @@ def run_trial(
         history = train_classifier(kind(model, trial.trained), data, recipe, Path(state.name))
     reached = {"accuracy": history.val_accuracy[-1], "loss": history.val_loss[-1]}
     seconds = (time.perf_counter() - began) / trial.epochs
-    return trial._asdict() | {"seeds": 1, "seconds per epoch": seconds} | reached
+    return trial._asdict() | {"seconds per epoch": seconds} | reached
 
 
 def compare_recipes(profile: Profile, trials: list[Trial]) -> pd.DataFrame:
-    """Train every trial with its seeds; return the means over seeds, and how far these vary."""
+    """Train every trial with its seeds; return means over seeds and the deviation of accuracy."""
     encoder = load_encoder(profile.model, profile.model_revision)
     corpus = make_corpus(profile, encoder, Store(run_paths(profile.run_name).cache))
     rows = np.concatenate([corpus.rows("train"), corpus.rows("validation")])
@@ -105,13 +105,11 @@ def compare_recipes(profile: Profile, trials: list[Trial]) -> pd.DataFrame:
         found = pd.DataFrame(run_in_processes(run_trial, jobs, "recipes"))
     recipe = list(Trial._fields[:-1])
     by_recipe = found.groupby(recipe, sort=False)
-    means = by_recipe.agg(
-        {"seeds": "sum", "accuracy": "mean", "loss": "mean"} | {"seconds per epoch": "mean"}
-    )
-    deviation = by_recipe["accuracy"].std().rename("deviation of accuracy")
-    return means.join(deviation).reset_index().sort_values("accuracy", ascending=False)
+    means = by_recipe[["accuracy", "loss", "seconds per epoch"]].mean()
+    more = {"deviation": by_recipe["accuracy"].std(), "seeds": by_recipe.size()}
+    return means.assign(**more).reset_index().sort_values("accuracy", ascending=False)
 
 
 if __name__ == "__main__":
-    write = partial(pd.DataFrame.to_csv, index=False, float_format="%.4g")
-    write(compare_recipes(load_profile("laptop"), TRIALS), RECIPES)
+    rows = compare_recipes(load_profile("laptop"), TRIALS).round(4)
+    write_text(RECIPES, yaml.safe_dump(rows.to_dict("records"), sort_keys=False))

@@ -8,7 +8,7 @@ import yaml
 from sentigeo.paths import DATA
 
 LITERATURE, ENDPOINTS = DATA / "literature.yaml", DATA / "endpoints.yaml"
-RECIPES = DATA / "recipes.csv"  # of fine-tuning; `benchmarks/recipes.py` writes it
+RECIPES = DATA / "recipes.yaml"  # of fine-tuning; `benchmarks/recipes.py` writes it
 
 
 def load_literature() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
@@ -42,4 +42,4 @@ def load_endpoints() -> dict[str, Any]:
 
 def load_recipes() -> pd.DataFrame:
     """Return the recipes of fine-tuning that were tried, with their validation accuracy."""
-    return pd.read_csv(RECIPES)
+    return pd.DataFrame(yaml.safe_load(RECIPES.read_text("utf-8")))

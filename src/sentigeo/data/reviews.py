@@ -15,14 +15,14 @@ from sentigeo.data import tables
 from sentigeo.data.handcrafted import load_contrastive, load_natural_pairs, take_dose, why_unfit
 from sentigeo.errors import UserError
 from sentigeo.hashes import hash_file, hash_json
-from sentigeo.paths import locate
+from sentigeo.paths import DATA, locate
 from sentigeo.profile import PACKAGED, Profile
 from sentigeo.text import clean_text, words
 
 LEAK = 0.2  # share of wording with an earlier text that keeps a review out of the test pool
 SHINGLE = 5
 FEWEST_SHARED = 3
-SCORED_BEFORE = 8644  # the last of the pool in its order: among these earlier models were scored
+SCORED_BEFORE = DATA / "scored_before.csv"  # rows of the packaged file
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,18 @@ def sample_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 
 def order_test_pool(reviews: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Return the test pool in random order, without what earlier models were scored on.
+    """Return the test pool in random order, without packaged reviews that were scored before.
 
-    Settings were tried out on the first of it.
+    Earlier models were scored on these, and some settings were chosen after that. Settings were
+    tried out on the first of the order.
     """
     pool = reviews[reviews["split"].isin(["test", "pairs"])]
     shuffled = pool.sample(frac=1, random_state=profile.draw_seed)
-    fresh = shuffled[: -SCORED_BEFORE if profile.reviews == PACKAGED else None]
-    return fresh[fresh["split"] == "test"]
+    fresh = shuffled[shuffled["split"] == "test"]
+    if profile.reviews != PACKAGED:
+        return fresh
+    scored = [f"imdb-{row:05d}" for row in pd.read_csv(SCORED_BEFORE)["row"]]
+    return fresh[~fresh["id"].isin(scored)]
 
 
 def read_source(profile: Profile) -> tuple[pd.DataFrame, dict[str, Any]]:

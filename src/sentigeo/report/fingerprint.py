@@ -28,7 +28,7 @@ READS = {  # files that belong to the code of a module
     "sentigeo.figures.interactive": (SITE_SOURCE, "*.html.jinja"),
     "sentigeo.report.headline": (SITE_SOURCE, "*.txt.jinja"),
     "sentigeo.data.handcrafted": (DATA, FILES),
-    "sentigeo.data.literature": (DATA, "[elr]*.[yc]*"),  # endpoints, literature, recipes
+    "sentigeo.data.literature": (DATA, "[elr]*.yaml"),  # endpoints, literature, recipes
     "sentigeo.analysis.source_logs": (DATA, "sources.yaml"),
 }
 KIND = "chapter"  # of an entry in the store
