@@ -16,21 +16,13 @@ from threadpoolctl import threadpool_info
 
 from sentigeo import hashes
 from sentigeo.cores import THREAD_VARIABLES
-from sentigeo.data.handcrafted import FILES
 from sentigeo.data.tables import identify_source
-from sentigeo.hashes import hash_file, hash_files, hash_json
+from sentigeo.hashes import hash_file, hash_json
 from sentigeo.ledger.claims import claims_of
 from sentigeo.paths import DATA, SITE_SOURCE
 from sentigeo.profile import Profile
 
 MACHINERY = "sentigeo.report.execute"  # that no notebook imports but every copy depends on
-READS = {  # files that belong to the code of a module
-    "sentigeo.figures.interactive": (SITE_SOURCE, "*.html.jinja"),
-    "sentigeo.report.headline": (SITE_SOURCE, "*.txt.jinja"),
-    "sentigeo.data.handcrafted": (DATA, FILES),
-    "sentigeo.data.literature": (DATA, "[elr]*.[yc]*"),  # endpoints, literature, recipes
-    "sentigeo.analysis.source_logs": (DATA, "sources.yaml"),
-}
 KIND = "chapter"  # of an entry in the store
 MADE = ("reports/", "figures/", "README.md")  # what a report writes into the repository
 DIFFERENCES = {  # what is said of a name in a section of the key, with its old and new value
@@ -63,14 +55,21 @@ class Conditions:
 
 def chapter_code(source: Path) -> dict[str, Any]:
     """Return what a chapter is made of: notebook, modules, templates and claims, as hashes."""
-    _, _, modules = _read(source)
-    read = [hash_files(*READS[module]) for module in READS if module in modules]
+    _, notebook, modules = _read(source)
+    code = hashes.read_modules(modules)
     return {
         "notebook": {source.stem: hash_file(source)},
-        "code": {name: hash_json(text) for name, text in hashes.read_modules(modules).items()},
-        "files": {name: found for files in read for name, found in files.items()},
+        "code": {name: hash_json(text) for name, text in code.items()},
+        "files": _hash_named_files([notebook, *code.values()]),
         "claims": {claim.id: hash_json(claim.model_dump()) for claim in claims_of(source)},
     }
+
+
+def _hash_named_files(code: Sequence[str]) -> dict[str, str]:
+    """Return the hashes of the data files and templates whose whole names stand in some code."""
+    words = frozenset[str]().union(*map(hashes.words_of, code)) - {"README.md"}  # of a model
+    files = [path for folder in (DATA, SITE_SOURCE) for path in sorted(folder.glob("*.*"))]
+    return {path.name: hash_file(path) for path in files if path.name in words}
 
 
 def hash_chapter(source: Path) -> str:

@@ -82,7 +82,7 @@ def count_verdicts(claims: list[dict[str, Any]]) -> str:
 
 
 def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
-    """Fill a template of the site's folder; HTML is escaped unless its name ends in `.txt`."""
+    """Fill a template of the site's folder; HTML is escaped unless it is a `.txt.jinja`."""
     environment = Environment(
         loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
         autoescape=select_autoescape(disabled_extensions=["txt.jinja"], default=True),
@@ -94,7 +94,7 @@ def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
     }
     kind = ENCODERS.get(results["encoder"].get("name"), "BERT-type encoder")
     facts = {**results, "results": results, "metric": partial(find_metric, results), "kind": kind}
-    return environment.get_template(f"{name}.jinja").render(facts | more)
+    return environment.get_template(name).render(facts | more)
 
 
 def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
@@ -141,7 +141,7 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
     """Say whether the contrastive samples help, by how much and how sure that is."""
     fixed = load_endpoints()
     smallest = fixed["smallest_effects"][fixed["primary"]["endpoint"]]
-    lines = fill_template("answer.txt", results, smallest=smallest).split("\n")[:-1]
+    lines = fill_template("answer.txt.jinja", results, smallest=smallest).split("\n")[:-1]
     if not lines:
         return None
     verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
@@ -150,7 +150,7 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
 
 def abstract(results: dict[str, Any]) -> list[str]:
     """Return a few sentences with what was done and what came out."""
-    text = fill_template("abstract.txt", results, answer=answer_samples(results))
+    text = fill_template("abstract.txt.jinja", results, answer=answer_samples(results))
     return text.split("\n")[:-1]
 
 
@@ -161,6 +161,6 @@ def fill_readme(text: str, results: dict[str, Any]) -> str:
     if not begin or not end:
         raise UserError(f"README.md lacks the lines '{BEGIN}' and '{END}'.")
     said = {"answer": answer_samples(results), "table": headline_table(results)}
-    headline = fill_template("readme.txt", results, abstract=abstract(results), **said)
+    headline = fill_template("readme.txt.jinja", results, abstract=abstract(results), **said)
     plain = headline.replace("\u00a0", " ")  # read as plain text, too
     return f"{before}{BEGIN}\n\n{plain}\n{END}{after}"

@@ -144,7 +144,7 @@ def _write_pages(results: dict[str, Any], cards: list[Card], sizes: Sizes, pages
         "thumbnail": lambda file: fit_into(THUMBNAIL, sizes[file]),
     }
     for page in PAGES:
-        (pages / page).write_text(fill_template(page, results, **shown), "utf-8")
+        (pages / page).write_text(fill_template(f"{page}.jinja", results, **shown), "utf-8")
 
 
 def _read_size(picture: Path) -> Size:
