@@ -31,10 +31,12 @@ OURS = (  # what a report owns of the folders that it is published to
     "reports/[0-8][0-9]_*.ipynb",
     "reports/site/**/*",
 )
-# Another processor rounds otherwise, and training makes more of it. So a number may move by half
-# the width of its interval, as far as other reviews could have moved it, and by this much in any
-# case, because an interval over reviews knows nothing of a training that went otherwise.
-LEAST_TOLERANCE = 0.02
+# Another processor rounds otherwise, and training makes more of it. So a number may move by a
+# quarter of its interval's width, which is half of what other reviews could have moved it, and by
+# the least tolerance of its unit where it has no interval or hardly any.
+SHARE_OF_WIDTH = 0.25
+LEAST_TOLERANCE = 0.002  # four of 2,000 reviews
+LEAST_TOLERANCES = {"count": 0.0, "p-value": 0.01}  # of units for which it is another
 # What a run rests on; results of other settings, texts or weights cannot be compared.
 BASIS = ("profile", "settings", "encoder", "data", "skipped")
 Results = dict[str, Any]
@@ -255,7 +257,8 @@ def _compare_metrics(written: Results, fresh: Results) -> Iterator[Difference]:
             yield Difference(name, before and before["value"], after and after["value"])
             continue
         width = 0.0 if before["low"] is None else before["high"] - before["low"]
-        tolerance = max(LEAST_TOLERANCE, float(width) / 2)
+        least = LEAST_TOLERANCES.get(before["unit"], LEAST_TOLERANCE)
+        tolerance = max(least, SHARE_OF_WIDTH * float(width))
         for part in ("n", "unit", "value", "low", "high"):
             pair = before[part], after[part]
             exact = part in ("n", "unit") or None in pair
