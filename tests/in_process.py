@@ -47,7 +47,7 @@ class InProcess:
         for number, cell in enumerate(self.notebook.cells, 1):
             if cell.cell_type == "code":
                 cell.execution_count = number
-                patch.setattr("sentigeo.report.notebook.display", _Display(cell.outputs))
+                patch.setattr("sentigeo.report.page.display", _Display(cell.outputs))
                 exec(compile(cell.source, f"{self.source.name}, cell {number}", "exec"), names)
 
     def end(self):

@@ -21,7 +21,8 @@ from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring
 from sentigeo.own_texts.read import BATCH, Reading, is_classifier
-from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
+from sentigeo.report.notebook import STAGE_VARIABLE
+from sentigeo.report.page import Page, draw_png
 from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 
 MOST_PIECES = 64  # parts of a text that are occluded in turn; of a longer one they are phrases

@@ -19,7 +19,8 @@ from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
 from sentigeo.paths import NOTEBOOKS, ROOT, write_text
 from sentigeo.report.execute import Process, RunProgress, check_parameters, run_notebook
-from sentigeo.report.notebook import STAGE_VARIABLE, Page
+from sentigeo.report.notebook import STAGE_VARIABLE
+from sentigeo.report.page import Page
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
 NOTEBOOK, SUMMARY = "your_texts.ipynb", "summary.md"

@@ -139,7 +139,7 @@ def _link(checkpoints: dict[str, str], paths: RunPaths, root: Path) -> dict[str,
     for name, model in checkpoints.items():
         link = paths.checkpoints / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(os.path.relpath((ROOT / model).resolve(), link.parent.resolve()))
+        link.symlink_to(os.path.relpath((paths.cache / model).resolve(), link.parent.resolve()))
     return {name: str((paths.checkpoints / name).relative_to(root)) for name in checkpoints}
 
 

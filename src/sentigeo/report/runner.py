@@ -14,7 +14,7 @@ from sentigeo.cache import ENTRY, Store, is_whole
 from sentigeo.cores import THREAD_VARIABLES, count_processes
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import find_claims, judge_claim
-from sentigeo.paths import ROOT, RunPaths, list_chapters, write_text
+from sentigeo.paths import RunPaths, list_chapters, write_text
 from sentigeo.profile import Profile
 from sentigeo.report.execute import POLL, Process, RunProgress, check_parameters
 from sentigeo.report.fingerprint import KIND, Conditions, chapter_key, explain
@@ -138,7 +138,7 @@ class Run:
             return None
         recorded = json.loads((entry / f"{task.name}.json").read_text("utf-8"))
         left = {*recorded["arrays"].values(), *recorded["checkpoints"].values()}
-        return entry if all(is_whole(ROOT / path) for path in left) else None
+        return entry if all(is_whole(self.paths.cache / path) for path in left) else None
 
     def outputs(self, task: Task) -> list[Path]:
         """List the files of a chapter in the stage, as its part says."""

@@ -17,7 +17,7 @@ from sentigeo.errors import UserError
 from sentigeo.ledger.claims import ledger_table, show_badge
 from sentigeo.paths import SITE_SOURCE
 from sentigeo.report.headline import abstract, answer_samples, fill_template, headline_table
-from sentigeo.report.notebook import write_cell
+from sentigeo.report.page import write_cell
 
 PAGES = ("index.md", "figures.md", "numbers.md")
 FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
