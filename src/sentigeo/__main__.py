@@ -54,11 +54,11 @@ def _chapter(options: argparse.Namespace) -> None:
 def _status(options: argparse.Namespace) -> None:
     from sentigeo.preflight import recall_run
     from sentigeo.report.fingerprint import Conditions, describe_published
-    from sentigeo.report.runner import Run, describe_status
+    from sentigeo.report.runner import ReportRun, describe_status
 
     profile, paths = options.profile, run_paths(options.profile.run_name)
     conditions = recall_run(profile) or Conditions()
-    run = Run(profile, paths, paths.stage, ROOT, conditions)
+    run = ReportRun(profile, paths, paths.stage, ROOT, conditions)
     tasks = run.plan()
     found = describe_status(tasks, run)
     skipped = {name: f"skipped: {reason}" for name, reason in conditions.skipped.items()}

@@ -42,7 +42,8 @@ class Process:
     timeout: int | None = None  # in seconds
     folder: Path = ROOT  # in which it works
 
-    def __post_init__(self) -> None:
+    def start(self) -> None:
+        """Begin to execute it."""
         self.began = time.monotonic()
         self._job = self.notes.resolve() / f"{self.source.stem}.json"
         paths = {"source": str(self.source.resolve()), "copy": str(self.copy.resolve())}
@@ -62,8 +63,8 @@ class Process:
         """How long it has been running."""
         return time.monotonic() - self.began
 
-    def is_done(self) -> bool:
-        """Tell whether the copy is complete; a notebook that failed or took too long is told."""
+    def poll(self) -> bool:
+        """Return whether the copy is complete; end what takes too long, and raise what failed."""
         code = self._process.poll()
         if code is None and self.timeout is not None and self.seconds > self.timeout:
             self.end()
@@ -166,10 +167,11 @@ class RunProgress(AbstractContextManager["RunProgress"]):
 
 
 def run_notebook(process: Process, progress: RunProgress) -> None:
-    """Wait for a notebook that runs alone, and show how far it is."""
+    """Execute a notebook that runs alone, and show how far it is."""
+    process.start()
     try:
         progress.start(process.source.stem)
-        while not process.is_done():
+        while not process.poll():
             progress.show()
             time.sleep(POLL)
         progress.finish(process.source.stem, process.seconds)

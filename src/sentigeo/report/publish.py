@@ -20,7 +20,7 @@ from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme
 from sentigeo.report.notebook import list_versions
-from sentigeo.report.runner import Run, Task, find_name, needed_by, run_chapters
+from sentigeo.report.runner import ChapterTask, ReportRun, find_name, needed_by, run_chapters
 from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
@@ -54,7 +54,8 @@ def run_report(
     paths = run_paths(profile.run_name, root)
     with lock_run(paths):
         _publish(paths)
-        stage_report(Run(profile, paths, paths.stage, root, conditions or Conditions()), fresh)
+        run = ReportRun(profile, paths, paths.stage, root, conditions or Conditions())
+        stage_report(run, fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         files = [*(paths.stage / "figures").rglob("*"), *(paths.stage / "reports").rglob("*")]
         names = sorted(str(path.relative_to(paths.stage)) for path in files if path.is_file())
@@ -63,7 +64,7 @@ def run_report(
     return paths
 
 
-def stage_report(run: Run, fresh: bool) -> Results:
+def stage_report(run: ReportRun, fresh: bool) -> Results:
     """Put figures, executed notebooks and results into the stage, and return the results."""
     tasks = run.plan()
     results = _merge(run, tasks, run_chapters(tasks, run, fresh=fresh))
@@ -87,7 +88,7 @@ def run_chapter(
     if chapter in conditions.skipped:
         raise UserError(f"{chapter} does not apply to this run: {conditions.skipped[chapter]}")
     stage = paths.stage.with_name(f"{paths.name}-chapter")
-    run = Run(profile, paths, stage, root, conditions)
+    run = ReportRun(profile, paths, stage, root, conditions)
     tasks = needed_by(chapter, run.plan())
     with lock_run(paths):
         run_chapters(tasks, run, chapter, fresh)
@@ -108,7 +109,7 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     return paths
 
 
-def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> Results:
+def _merge(run: ReportRun, tasks: list[ChapterTask], seconds: dict[str, float]) -> Results:
     """Join what the chapters recorded, and check that every claim was judged."""
     told = run.describe_conditions()
     results = {
@@ -228,7 +229,7 @@ def run_again(
     with lock_run(paths):
         shutil.rmtree(paths.cache, ignore_errors=True)
         os.environ[CACHE_VARIABLE] = str(paths.cache)  # for the notebooks too
-        run = Run(profile, paths, paths.stage, root, check(profile))
+        run = ReportRun(profile, paths, paths.stage, root, check(profile))
         fresh = stage_report(run, fresh=True)
         if not keep:
             shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay

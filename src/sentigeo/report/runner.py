@@ -22,7 +22,7 @@ from sentigeo.report.notebook import CONDITIONS, NEEDS_VARIABLE, STAGE_VARIABLE
 
 
 @dataclass(frozen=True)
-class Task:
+class ChapterTask:
     """A notebook to be run."""
 
     source: Path
@@ -37,13 +37,13 @@ class Task:
         return self.source.stem
 
 
-def read_tasks(sources: Sequence[Path]) -> list[Task]:
+def read_tasks(sources: Sequence[Path]) -> list[ChapterTask]:
     """Read what notebooks need from their metadata: `{"sentigeo": {"needs": [], "threads": 1}}`.
 
     How many `minutes` it takes may be there too. A notebook that says nothing needs all before it,
     and as many threads as there are cores. What is left out of a run is needed by none.
     """
-    tasks: list[Task] = []
+    tasks: list[ChapterTask] = []
     for source in sources:
         said = nbformat.read(source, as_version=4).metadata.get("sentigeo", {})
         before = [task.name for task in tasks]
@@ -54,7 +54,7 @@ def read_tasks(sources: Sequence[Path]) -> list[Task]:
         needs = tuple(name for name in wanted if name in before)
         parts = needs if "needs" in said else (CONDITIONS, *needs)
         one, minutes = said.get("threads") == 1, said.get("minutes", 0.0)
-        tasks.append(Task(source, needs, parts, one, minutes))
+        tasks.append(ChapterTask(source, needs, parts, one, minutes))
     return tasks
 
 
@@ -68,7 +68,7 @@ def find_name(name: str, root: Path) -> str:
     raise UserError(f"There is no chapter '{name}': the chapters are {', '.join(known)}.")
 
 
-def needed_by(name: str, tasks: Sequence[Task]) -> list[Task]:
+def needed_by(name: str, tasks: Sequence[ChapterTask]) -> list[ChapterTask]:
     """Return a chapter and all that it needs, directly or not, in order."""
     wanted = {name}
     for task in reversed(tasks):
@@ -78,7 +78,7 @@ def needed_by(name: str, tasks: Sequence[Task]) -> list[Task]:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportRun:
     """One run of chapters."""
 
     profile: Profile
@@ -93,7 +93,7 @@ class Run:
         profile = self.profile
         return {"profile": profile.file or profile.name, "overrides": profile.changes}
 
-    def plan(self) -> list[Task]:
+    def plan(self) -> list[ChapterTask]:
         """Return the notebooks of a report, after a check that they take a profile."""
         known = list_chapters(self.root)
         sources = [source for source in known if source.stem not in self.conditions.skipped]
@@ -126,12 +126,12 @@ class Run:
         """Return the file of what a chapter recorded."""
         return self.stage / "parts" / f"{name}.json"
 
-    def key(self, task: Task) -> dict[str, Any] | None:
+    def key(self, task: ChapterTask) -> dict[str, Any] | None:
         """Return all that an executed chapter depends on, if that can be known."""
         needs = {name: json.loads(self.part(name).read_text("utf-8")) for name in task.parts}
         return chapter_key(task.source, self.profile, needs, self.conditions.unmet)
 
-    def find(self, task: Task, key: dict[str, Any] | None) -> Path | None:
+    def find(self, task: ChapterTask, key: dict[str, Any] | None) -> Path | None:
         """Return where an executed chapter is kept, if all that it left to others is there too."""
         entry = Store(self.paths.cache).find(KIND, key) if key else None
         if entry is None:
@@ -140,7 +140,7 @@ class Run:
         left = {*recorded["arrays"].values(), *recorded["checkpoints"].values()}
         return entry if all(is_whole(self.paths.cache / path) for path in left) else None
 
-    def outputs(self, task: Task) -> list[Path]:
+    def outputs(self, task: ChapterTask) -> list[Path]:
         """List the files of a chapter in the stage, as its part says."""
         part = self.part(task.name)
         if not part.is_file():
@@ -150,7 +150,7 @@ class Run:
         figures = [self.stage / "figures" / name for name in files]
         return [part, self.stage / "reports" / task.source.name, *figures]
 
-    def restore(self, task: Task, key: dict[str, Any] | None) -> float | None:
+    def restore(self, task: ChapterTask, key: dict[str, Any] | None) -> float | None:
         """Take a chapter from the cache; return the seconds it once took, or nothing."""
         entry = self.find(task, key)
         if entry is None:
@@ -161,19 +161,22 @@ class Run:
         self.share(task)
         return float(json.loads((entry / "seconds.json").read_text("utf-8")))
 
-    def start(self, task: Task, notes: Path) -> Process:
+    def start(self, task: ChapterTask, notes: Path) -> Process:
         """Begin to execute a chapter."""
         variables = {STAGE_VARIABLE: str(self.stage), NEEDS_VARIABLE: json.dumps(task.needs)}
         if task.one_thread:
             variables |= dict.fromkeys(THREAD_VARIABLES, "1")
         source, copy = task.source, self.stage / "reports" / task.source.name
         unmet, timeout = self.conditions.unmet, self.profile.notebook_timeout
-        return Process(source, copy, self.parameters, notes, variables, unmet, timeout, self.root)
+        given = self.parameters, notes, variables, unmet, timeout, self.root
+        process = Process(source, copy, *given)
+        process.start()
+        return process
 
-    def is_done(self, process: Process) -> bool:
-        """Tell whether a chapter is complete; if it failed, its copy is kept to be read."""
+    def poll(self, process: Process) -> bool:
+        """Return whether a chapter is complete; if it failed, keep its copy to be read."""
         try:
-            return process.is_done()
+            return process.poll()
         except UserError as error:
             if not process.copy.is_file():
                 raise UserError(f"{error}\nIt did not start.") from None
@@ -181,7 +184,7 @@ class Run:
             kept = Path(shutil.copy(process.copy, self.paths.failed)).relative_to(self.root)
             raise UserError(f"{error}\nThe notebook as far as it got: {kept}") from None
 
-    def keep(self, task: Task, key: dict[str, Any] | None, seconds: float) -> None:
+    def keep(self, task: ChapterTask, key: dict[str, Any] | None, seconds: float) -> None:
         """Put an executed chapter into the cache, unless something was edited meanwhile."""
         outputs, store = self.outputs(task), Store(self.paths.cache)
 
@@ -195,7 +198,7 @@ class Run:
             store.put(KIND, key, fill)
         self.share(task)
 
-    def share(self, task: Task) -> None:
+    def share(self, task: ChapterTask) -> None:
         """Leave what a chapter recorded where notebooks that are run by hand find it."""
         self.paths.parts.mkdir(parents=True, exist_ok=True)
         for name in (CONDITIONS, task.name):
@@ -203,7 +206,7 @@ class Run:
 
 
 def run_chapters(
-    tasks: Sequence[Task], run: Run, target: str | None = None, fresh: bool = False
+    tasks: Sequence[ChapterTask], run: ReportRun, target: str | None = None, fresh: bool = False
 ) -> dict[str, float]:
     """Put chapters into the emptied stage of a run, several at the same time where possible.
 
@@ -213,7 +216,7 @@ def run_chapters(
     """
     run.prepare()
     waiting, seconds = list(tasks), dict[str, float]()
-    running: dict[str, tuple[Task, Process, Any]] = {}
+    running: dict[str, tuple[ChapterTask, Process, Any]] = {}
     notes, at_once = run.stage / "notes", count_processes()
     with RunProgress(len(tasks), notes) as progress:
         try:
@@ -233,7 +236,7 @@ def run_chapters(
                     running[task.name] = task, run.start(task, notes), key
                     progress.start(task.name)
                 for name, (task, process, key) in list(running.items()):
-                    if run.is_done(process):
+                    if run.poll(process):
                         seconds[name] = round(process.seconds, 2)
                         run.keep(task, key, seconds[name])
                         progress.finish(name, seconds[name])
@@ -246,7 +249,7 @@ def run_chapters(
     return {task.name: seconds[task.name] for task in tasks}
 
 
-def describe_status(tasks: Sequence[Task], run: Run) -> dict[str, str]:
+def describe_status(tasks: Sequence[ChapterTask], run: ReportRun) -> dict[str, str]:
     """Say of each chapter whether it is up to date, or why not; nothing is run."""
     parts = {CONDITIONS: run.describe_conditions()}
     said: dict[str, str] = {}
