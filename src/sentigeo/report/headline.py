@@ -1,4 +1,4 @@
-"""What a report says at first sight: an answer, an abstract and a table of models.
+"""The headline of a report: an answer, an abstract and a table of models.
 
 The wording is in templates of the site's folder. No number is typed and every wording follows from
 where an interval lies, so it stays true when numbers change. What was not measured is left out.
@@ -44,7 +44,7 @@ BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came out for the main question: in a few words, and in sentences with its numbers."""
+    """The answer to the main question: in a few words, and in sentences with numbers."""
 
     question: str
     short: str
@@ -53,7 +53,7 @@ class Answer:
 
 
 def find_metric(results: dict[str, Any], name: str) -> Metric | None:
-    """Return a metric by name; none if this run has not measured it."""
+    """Return a metric by name, or nothing if this run has not measured it."""
     found = results["metrics"].get(name)
     return found if found and found["value"] is not None else None
 
@@ -74,7 +74,7 @@ def write_number(
 
 
 def count_verdicts(claims: list[dict[str, Any]]) -> str:
-    """Write how many claims have which verdict."""
+    """Write the number of claims with each verdict."""
     counts = Counter(claim["verdict"] for claim in claims)
     words = {PARTLY: "supported in part"}
     found = [verdict for verdict in VERDICTS if counts[verdict]]
@@ -98,7 +98,7 @@ def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
 
 
 def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
-    """Return what each model reaches, by measure; models and measures without a number are out."""
+    """Return the score of each model by measure; models without any score are left out."""
     found = {}
     for title, (kind, model, clusters) in (BASELINES | _list_tuned(results)).items():
         names = {
@@ -113,7 +113,7 @@ def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None
 
 
 def _list_tuned(results: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
-    """Return the fine-tuned models of a run, in the manner of `BASELINES`."""
+    """Return the fine-tuned models of a run, in the form of `BASELINES`."""
     if "finetune.with.test_accuracy" not in results["metrics"]:
         return {"fine-tuned": ("finetune", "without", "cluster.after")}
     samples, most = results["settings"]["contrastive_samples"], max(results["settings"]["doses"])
@@ -138,7 +138,7 @@ def headline_table(results: dict[str, Any]) -> pd.DataFrame:
 
 
 def answer_samples(results: dict[str, Any]) -> Answer | None:
-    """Say whether the contrastive samples help, by how much and how sure that is."""
+    """Say whether the contrastive samples help, how much, and how certain that is."""
     fixed = load_endpoints()
     smallest = fixed["smallest_effects"][fixed["primary"]["endpoint"]]
     lines = fill_template("answer.txt.jinja", results, smallest=smallest).split("\n")[:-1]
@@ -149,13 +149,13 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
 
 
 def abstract(results: dict[str, Any]) -> list[str]:
-    """Return a few sentences with what was done and what came out."""
+    """Summarise in a few sentences what was done and what was found."""
     text = fill_template("abstract.txt.jinja", results, answer=answer_samples(results))
     return text.split("\n")[:-1]
 
 
 def fill_readme(text: str, results: dict[str, Any]) -> str:
-    """Return a README with the headline of some results between its two marks, as Markdown."""
+    """Return a README with the headline of the results between its two marks, as Markdown."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

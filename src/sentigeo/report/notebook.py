@@ -1,4 +1,4 @@
-"""What a chapter records, and what it takes from other chapters."""
+"""What a chapter records, and what it takes from the chapters before it."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from sentigeo.report.page import Page
 from sentigeo.stats import Estimate
 
 STAGE_VARIABLE = "SENTIGEO_STAGE"  # the folder of a running report
-NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that a chapter of it takes something from
-CONDITIONS = "00_conditions"  # the part in which the runner says what does not fit a run
+NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that the running chapter builds on
+CONDITIONS = "00_conditions"  # where the runner records what does not apply to a run
 NAMED = ("facts", "metrics", "claims", "untestable", "checkpoints", "arrays")  # recorded by name
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
 
@@ -39,29 +39,29 @@ class Chapter(Page):
         self._save()
 
     def fact(self, name: Literal["encoder", "data"], value: dict[str, Any]) -> None:
-        """Record what the whole run rests on."""
+        """Record the encoder or the data that the whole run rests on."""
         self._add("facts", name, value)
 
     def record(self, name: str, estimate: Estimate, unit: str = "share") -> Estimate:
-        """Record a metric and hand it back."""
+        """Record a metric and return it."""
         self._add("metrics", name, write_metric(estimate, unit))
         return estimate
 
     def count(self, name: str, number: float) -> None:
-        """Record a number that was counted, so that it has no interval but itself."""
+        """Record a count, whose interval is the number itself."""
         self.record(name, Estimate(number, number, number, 1), "count")
 
     def recall(self, name: str) -> Estimate:
-        """Return a metric that an earlier chapter of this run, or the last report, recorded."""
+        """Return a metric recorded by an earlier chapter of this run, or by the last report."""
         return read_metric(self._look_up("metrics", name))
 
     def require(self, holds: bool, claims: list[str], reason: str) -> None:
-        """Record that claims cannot be tested in this run, and why, unless something holds."""
+        """Record that claims cannot be tested in this run, and why, unless a condition holds."""
         for claim in () if holds else claims:
             self._add("untestable", claim, reason)
 
     def verdict(self, *numbers: str) -> None:
-        """Judge claims of the ledger by what has been recorded; show and record the verdicts."""
+        """Judge claims of the ledger by the recorded metrics; show and record the verdicts."""
         declared = {claim.id: claim for claim in load_claims()}
         metrics, unmet = self._recorded("metrics"), self._recorded("conditions")
         for number in numbers:
@@ -73,22 +73,22 @@ class Chapter(Page):
             self.show(*show_claim(judged))
 
     def results(self) -> dict[str, Any]:
-        """Return what all chapters of this run have found, with every claim that was judged."""
+        """Return what all chapters of this run have recorded, with every judged claim."""
         kinds = ("encoder", "data", "skipped", "metrics")
         found = {kind: self._recorded(kind) for kind in kinds} | self._recorded("facts")
         claims = [claim for _, claim in sorted(self._recorded("claims").items())]
         return found | {"settings": self.profile.settings, "claims": claims}
 
     def checkpoint(self, name: str, folder: Path) -> None:
-        """Record where a trained model lies, seen from the cache."""
+        """Record the folder of a trained model, relative to the cache."""
         self._add("checkpoints", name, os.path.relpath(folder, self.store.root))
 
     def leave(self, name: str, folder: Path) -> None:
-        """Record where arrays lie, seen from the cache, for the chapters after this one."""
+        """Record a folder of arrays, relative to the cache, for later chapters."""
         self._add("arrays", name, os.path.relpath(folder, self.store.root))
 
     def fetch(self, name: str) -> Path:
-        """Return the folder that an earlier chapter of this run left, or of the last report."""
+        """Return a folder that an earlier chapter left, in this run or the last report."""
         folder = (self.store.root / str(self._look_up("arrays", name))).resolve()
         if not folder.is_dir():
             raise UserError(self._ask_for(name))
@@ -116,7 +116,7 @@ class Chapter(Page):
         return found[name]
 
     def _ask_for(self, name: str) -> str:
-        """Say which command makes what an earlier chapter should have left."""
+        """Name the command that makes what is missing."""
         if NEEDS_VARIABLE in os.environ:
             return f"No chapter that {self.name} needs has recorded '{name}'."
         sources = {path.stem: path.read_text("utf-8") for path in NOTEBOOKS.glob("[0-8]*.ipynb")}
@@ -128,10 +128,10 @@ class Chapter(Page):
         return f"No chapter before {self.name} records '{name}'."
 
     def _parts(self) -> list[Path]:
-        """List the files of what was recorded, later ones more to be believed.
+        """List the files of what was recorded; later ones override earlier ones.
 
-        In a running report that is by the runner, by the chapters that this one needs, and by it;
-        by hand, by any chapter that ran on this machine, in a report or not, the last one last.
+        In a running report these are the records of the runner, of the chapters that this one
+        needs, and its own; by hand those of every chapter run on this machine, the latest last.
         """
         parts, needs = self.folder / "parts", os.environ.get(NEEDS_VARIABLE)
         if needs is not None:
@@ -141,7 +141,7 @@ class Chapter(Page):
         return sorted(found, key=lambda path: path.stat().st_mtime_ns)
 
     def _recorded(self, kind: str) -> dict[str, Any]:
-        """Return all of a kind that was recorded; by hand also what was published."""
+        """Return everything of a kind that was recorded; by hand the published results too."""
         published = self._paths.reports / "results.json"
         by_hand = NEEDS_VARIABLE not in os.environ and published.is_file()
         recorded: dict[str, Any] = {}
@@ -160,7 +160,7 @@ class Chapter(Page):
 
 
 def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
-    """Begin a chapter: load its profile and say what it runs with."""
+    """Begin a chapter: load its profile, and show it with the versions of the packages."""
     chapter = Chapter(name, load_profile(profile, **overrides))
     versions = ", ".join(f"{package} {number}" for package, number in list_versions().items())
     chapter.say(f"Profile **{chapter.profile.run_name}**. {versions}.")

@@ -20,18 +20,18 @@ from sentigeo.paths import write_text
 from sentigeo.stats import Estimate
 
 FIGURE_DPI = 140
-VISIBLE, DOT = 28, 60  # change of a colour that is seen, of 255; pixels of a dot in a legend
+VISIBLE, DOT = 28, 60  # visible change of a colour, of 255; pixels of a dot in a legend
 NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
 
 
 class Page:
-    """Shows things in a notebook; files that are shown are saved first.
+    """Shows things in a notebook; what is shown from a file is saved first.
 
-    The mark-up is the site's. A code host, which ignores all that, shows a plain table.
+    The mark-up is that of the site; a code host ignores it and shows a plain table.
     """
 
     def say(self, text: str) -> None:
-        """Show a sentence whose numbers were computed."""
+        """Show a sentence of Markdown."""
         display(Markdown(text))
 
     def show(self, page: str, plain: str) -> None:
@@ -52,7 +52,7 @@ class Page:
         self.show(write_table(shown, caption), plain)
 
     def picture(self, figure: Figure, path: Path, caption: str) -> None:
-        """Save a figure and show that very file, with its caption below."""
+        """Save a figure and show the saved file with its caption below."""
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn = draw_png(figure)
         path.write_bytes(drawn)
@@ -62,7 +62,7 @@ class Page:
         display(below, metadata={"caption_of": path.name}, raw=True)
 
     def link(self, text: str, path: Path, address: str, caption: str) -> None:
-        """Save an interactive page and show a link to it, which is an address from the notebook."""
+        """Save an interactive page and link to it by its address relative to the notebook."""
         write_text(path, text)
         words = f'<p><a href="{address}">{escape(caption)}</a></p>'
         self.show(words, f"{caption} ({address})")
@@ -92,7 +92,7 @@ def write_cell(value: Any, spec: str | None = None) -> str:
 
 
 def write_table(shown: pd.DataFrame, caption: str) -> str:
-    """Return a table of texts as HTML, in a box that scrolls where there is too little room."""
+    """Return a table of texts as HTML, in a box that scrolls where the page is too narrow."""
     columns = [shown[name] for name in shown]
     kinds = [' class="number"' * all(map(NUMBER.fullmatch, column)) for column in columns]
 
@@ -111,9 +111,9 @@ def write_table(shown: pd.DataFrame, caption: str) -> str:
 
 
 def draw_png(figure: Figure) -> bytes:
-    """Draw a figure with a palette of 256 colours, which makes it a third as large.
+    """Return a figure as a PNG with a palette of 256 colours, a third of the size.
 
-    Where a palette would mix up colours, as of twenty classes, the figure is left as it is.
+    If the palette would mix up colours, such as those of twenty classes, all colours are kept.
     """
     drawn, small = BytesIO(), BytesIO()
     with warnings.catch_warnings():
