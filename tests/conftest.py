@@ -43,7 +43,7 @@ def profile_folder(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What a notebook would show."""
     outputs = []
-    display = "sentigeo.report.notebook.display"
+    display = "sentigeo.report.page.display"
     monkeypatch.setattr(display, lambda value, **_: outputs.append(value))
     return outputs
 

@@ -24,7 +24,10 @@ class InProcess:
         self.notebook.cells.insert(place, new_code_cell(given, id="injected-parameters"))
         self.variables, self.folder = variables, folder
 
-    def is_done(self):
+    def start(self):
+        pass
+
+    def poll(self):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):  # of small arrays
             patch.chdir(self.folder)
@@ -47,7 +50,7 @@ class InProcess:
         for number, cell in enumerate(self.notebook.cells, 1):
             if cell.cell_type == "code":
                 cell.execution_count = number
-                patch.setattr("sentigeo.report.notebook.display", _Display(cell.outputs))
+                patch.setattr("sentigeo.report.page.display", _Display(cell.outputs))
                 exec(compile(cell.source, f"{self.source.name}, cell {number}", "exec"), names)
 
     def end(self):

@@ -1,6 +1,11 @@
 """The layers of the package: which room may import which."""
 
+import re
+
+import pytest
+
 from sentigeo.hashes import NAME, PACKAGE, imports_of
+from sentigeo.paths import ROOT
 
 BASE = {"root", "data", "encoder"}
 MAY_USE = {
@@ -14,21 +19,36 @@ MAY_USE = {
     "report": {"root", "data", "ledger", "report"},
     "own_texts": BASE | {"training", "analysis", "figures", "report", "own_texts"},
 }
-ON_TOP = {f"{NAME}.{name}" for name in ("__main__", "preflight", "cluster", "embed", "reviews")}
+MAY_USE["top"] = {*MAY_USE, "top"}  # commands, and public places of what the rooms hold
+ON_TOP = ("__main__", "preflight", "cluster", "embed", "reviews")
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = {path.parent.relative_to(PACKAGE).as_posix() for path in MODULES} - {"."}
 
 
 def room_of(module):
-    parts = module.split(".")[1:]
-    return parts[0] if parts and parts[0] in MAY_USE else "root"
+    first = [*module.split(".")[1:], "__init__"][0]
+    if first in FOLDERS:
+        return first
+    assert (PACKAGE / f"{first}.py").is_file(), f"{module} is in no room"
+    return "top" if first in ON_TOP else "root"
 
 
-def test_layers_point_one_way():
-    for path in MODULES:
-        module = ".".join([NAME, *path.relative_to(PACKAGE).with_suffix("").parts])
-        if module not in ON_TOP and path.stem != "__init__":  # these may use all
-            used = {room_of(other) for other in imports_of(path.read_text("utf-8"))}
-            assert used <= MAY_USE[room_of(module)], module
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_layers_point_one_way(path):
+    room = room_of(".".join([NAME, *path.relative_to(PACKAGE).with_suffix("").parts]))
+    assert {*map(room_of, imports_of(path.read_text("utf-8")))} <= MAY_USE[room]
+
+
+def test_every_room_is_known_and_only_those():
+    assert MAY_USE.keys() - {"root", "top"} == FOLDERS
+    assert all((PACKAGE / f"{name}.py").is_file() for name in ON_TOP)
+
+
+def test_the_readme_names_every_room_and_no_other():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    block = re.search(r"## Layout\s+```\n(.*?)```", readme, re.S)[1]
+    package = re.search(r"^src/sentigeo/.*\n((?:    .*\n)+)", block, re.M)[1]
+    assert sorted(re.findall(r"^ +(\w+)/", package, re.M)) == sorted(FOLDERS)
 
 
 def test_own_texts_leave_publishing_alone():

@@ -96,7 +96,7 @@ def test_status_names_every_chapter(capsys):
 def test_reproduce_fails_if_something_is_outside_its_tolerance(monkeypatch, capsys):
     metric = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "unit": "share"}
     written = {"metrics": {"a": metric}, "claims": []}
-    for value, code, words in ((0.55, 0, "Reproduced: "), (0.7, 1, "Not reproduced: ")):
+    for value, code, words in ((0.54, 0, "Reproduced: "), (0.56, 1, "Not reproduced: ")):
         fresh = {"metrics": {"a": metric | {"value": value}}, "claims": []}
         monkeypatch.setattr(
             "sentigeo.report.publish.run_again", lambda *_, fresh=fresh, keep: (written, fresh)

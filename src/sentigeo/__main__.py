@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from sentigeo.preflight import check_run  # slow to import; a wrong profile is told before
+    from sentigeo.preflight import check_run  # slow to import; a wrong profile is reported before
     from sentigeo.report.publish import run_report
 
     conditions = check_run(options.profile)
@@ -54,11 +54,11 @@ def _chapter(options: argparse.Namespace) -> None:
 def _status(options: argparse.Namespace) -> None:
     from sentigeo.preflight import recall_run
     from sentigeo.report.fingerprint import Conditions, describe_published
-    from sentigeo.report.runner import Run, describe_status
+    from sentigeo.report.runner import ReportRun, describe_status
 
     profile, paths = options.profile, run_paths(options.profile.run_name)
     conditions = recall_run(profile) or Conditions()
-    run = Run(profile, paths, paths.stage, ROOT, conditions)
+    run = ReportRun(profile, paths, paths.stage, ROOT, conditions)
     tasks = run.plan()
     found = describe_status(tasks, run)
     skipped = {name: f"skipped: {reason}" for name, reason in conditions.skipped.items()}
@@ -189,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_texts(commands: Any) -> None:
-    """Add the command that takes a person's own texts; an empty option is one that is not given."""
+    """Add the command for your own texts; an empty option counts as not given."""
     command = commands.add_parser("texts", help="cluster and map your own texts")
     command.add_argument("source", help="JSON, JSONL, CSV, TSV, Parquet, or one text per line")
     for name, default, help_text in (

@@ -109,7 +109,7 @@ def _sweep(folder: Path) -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Tell whether every byte of an entry is as it was written.
+    """Return whether every byte of an entry is as it was written.
 
     An entry that cannot be read for another reason, such as its permissions, is left alone.
     """

@@ -1,4 +1,4 @@
-"""Long work: how many processes and threads of this machine do it, and how far it is."""
+"""Long work: its processes and threads on this machine, and its progress."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from sentigeo.errors import UserError
 from sentigeo.paths import write_text
 
 MOST_PROCESSES = 4  # at the same time; each may need a gigabyte or two
-# What libraries take the number of their threads from.
+# Where libraries read their number of threads.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
     "LOKY_MAX_CPU_COUNT",
@@ -45,7 +45,7 @@ def run_in_processes(
 ) -> Iterator[Any]:
     """Call a function with the arguments of each job, one thread each; results come in order.
 
-    However many jobs are left, each has one thread, so that a run that was stopped ends with the
+    Each job has one thread, whatever the number of jobs left, so that a resumed run ends with the
     same numbers. Where there is one core only, nothing but this process works. The function stands
     at the top of a module, so that other processes can import it; `name` says what is done, and
     weights how much work each job is, for the progress display.
@@ -90,7 +90,7 @@ def run_in_threads(
 def track(
     items: Sequence[T], name: str, weights: Sequence[int] | None = None, unit: str = "it"
 ) -> Iterator[T]:
-    """Yield items and show how far they are, at what rate, and the time left.
+    """Yield items and show the progress, the rate and the time left.
 
     In a running report the notebook stays clean: it leaves a note, which the runner shows.
     Elsewhere a bar is drawn in a terminal or in JupyterLab, and without either a plain line is

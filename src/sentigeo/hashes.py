@@ -1,4 +1,4 @@
-"""What a result rests on, as hashes: of values, arrays, files, and code but for its comments."""
+"""Hashes of what a result rests on: values, arrays, files, and code without its comments."""
 
 import ast
 import hashlib

@@ -1,4 +1,4 @@
-"""What is found out before any notebook starts: whether a run can be made, and what fits it."""
+"""Checks before any notebook starts: whether a run is possible, and what applies to it."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ DEEP_EPOCHS, DEEP_DRAWS = 30, 3  # that claims on deep clustering are about
 
 
 def check_run(profile: Profile) -> Conditions:
-    """Refuse what no notebook could work with, and find the chapters and cells that do not fit."""
+    """Refuse what no notebook could work with, and find chapters and cells that do not apply."""
     store, key = Store(run_paths(profile.run_name).cache), _key(profile)
     if key is None:
         return _examine(profile, store)
@@ -34,7 +34,7 @@ def check_run(profile: Profile) -> Conditions:
 
 
 def recall_run(profile: Profile) -> Conditions | None:
-    """Return what `check_run` found the last time, if nothing changed since; nothing is run."""
+    """Return what `check_run` last found, if nothing has changed since."""
     key = _key(profile)
     found = Store(run_paths(profile.run_name).cache).find("preflight", key) if key else None
     return _read(found) if found else None
@@ -45,7 +45,7 @@ def _read(folder: Path) -> Conditions:
 
 
 def _key(profile: Profile) -> dict[str, Any] | None:
-    """Return all that the conditions of a run depend on, if that can be known."""
+    """Return everything that the conditions of a run depend on, if that can be identified."""
     named = [(profile.model, profile.model_revision), (profile.reviews, profile.reviews_revision)]
     named += [(name, None) for name in (*profile.deep_sets, profile.contrast_pairs) if name]
     sources = [identify_source(*place) for place in named]
@@ -146,7 +146,7 @@ def _why_no_other_draws(profile: Profile, corpus: Any) -> str:
 
 
 def _why_no_keywords(texts: list[str]) -> str:
-    """Say if texts share no word, as where words are not written apart."""
+    """Say if texts share no word, as in scripts without spaces between words."""
     from sentigeo.analysis.keywords import least_texts, share_a_term
 
     least = least_texts(len(texts))

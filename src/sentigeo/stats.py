@@ -57,7 +57,7 @@ class Estimate:
 
 
 def exactly(value: float, n: int = 1) -> Estimate:
-    """Return a number with no interval but itself: a count, an extreme, NaN for an unknown."""
+    """Return a number whose interval is the number itself: a count, an extreme, or NaN."""
     return Estimate(float(value), float(value), float(value), n)
 
 

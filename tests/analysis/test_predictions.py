@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -213,9 +215,17 @@ def test_reliability_by_hand():
 
 
 def test_calibration_error_by_hand():
-    found = calibration_error(CHANCES, LABELS, resamples=50, bins=2)
+    found = calibration_error(CHANCES, LABELS, resamples=5000, bins=2)
     assert found.value == pytest.approx((2 * abs(0.575 - 1) + 2 * abs(0.925 - 0.5)) / 4)
-    assert found.low <= found.value <= found.high
+    # confidence less hit of each case, and whether it is in the upper bin; all 4^4 resamples
+    cases = [(0.55 - 1, 0), (0.60 - 1, 0), (0.95 - 1, 1), (0.90 - 0, 1)]
+    errors = [
+        sum(abs(sum(gap for gap, own in drawn if own == code)) for code in (0, 1)) / 4
+        for drawn in product(cases, repeat=4)
+    ]
+    expected = np.quantile(errors, [0.025, 0.975])
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.02)
+    assert found.high - found.low > 0.3
 
 
 def test_a_calibrated_classifier_has_a_small_error():

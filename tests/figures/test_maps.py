@@ -13,7 +13,7 @@ from sentigeo.figures.maps import (
     plot_variance,
 )
 from sentigeo.figures.style import PALETTE, colour_clusters, colour_labels
-from sentigeo.report.notebook import draw_png
+from sentigeo.report.page import draw_png
 
 
 def labels_of(figure):

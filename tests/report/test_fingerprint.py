@@ -1,3 +1,4 @@
+import ast
 import json
 import re
 import shutil
@@ -7,7 +8,7 @@ import pytest
 from fake_notebooks import write_notebook
 
 from sentigeo.hashes import PACKAGE
-from sentigeo.paths import list_chapters
+from sentigeo.paths import DATA, SITE_SOURCE, list_chapters
 from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import (
     chapter_code,
@@ -166,6 +167,60 @@ def test_what_every_chapter_rests_on_is_little():
         assert ("abstract.txt.jinja" in files) == (source.stem == "12_claims")
         assert ("map.html.jinja" in files) == ("sentigeo.figures.interactive" in modules)
         assert len(hash_chapter(source)) == 64
+
+
+def test_an_edited_data_file_or_template_concerns_those_that_name_it(
+    chapters, package, tmp_path, monkeypatch
+):
+    (package / "apart.py").write_text("h = lambda p: (p.perplexity, 'sources.yaml')\n")
+    (tmp_path / "sources.yaml").write_text("sentence: One.")
+    (tmp_path / "README.md").write_text("Words.")
+    monkeypatch.setattr("sentigeo.report.fingerprint.DATA", tmp_path)
+
+    def change():
+        (tmp_path / "sources.yaml").write_text("sentence: Another.")
+        (tmp_path / "README.md").write_text("Other words.")
+
+    assert stale(chapters, change) == {"other": ["the file sources.yaml changed"]}
+
+
+FOLDERS = {"DATA": DATA, "SITE_SOURCE": SITE_SOURCE}
+
+
+def files_named(code):
+    """Return the files of data/ and site/ that code asks for; none is named by a computation."""
+    nodes, found = list(ast.walk(ast.parse(code))), set()
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and getattr(node.left, "id", "") in FOLDERS:
+            assert isinstance(node.right, ast.Constant), ast.unparse(node)
+            if (FOLDERS[node.left.id] / node.right.value).is_file():
+                found.add(node.right.value)
+        if isinstance(node, ast.JoinedStr):
+            assert ".jinja" not in ast.unparse(node), ast.unparse(node)
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    templates = {str(text) for text in texts if str(text).endswith(".jinja")}
+    return found | {name for name in templates if (SITE_SOURCE / name).is_file()}
+
+
+def test_every_file_that_a_chapters_code_asks_for_belongs_to_it():
+    seen = set()
+    for source in list_chapters():
+        made_of = chapter_code(source)
+        for module in made_of["code"]:
+            place = PACKAGE.joinpath(*module.split(".")[1:])
+            path = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place
+            code = (path / "__init__.py" if path.is_dir() else path).read_text()
+            named = files_named(code)
+            assert named <= made_of["files"].keys(), f"{source.stem}, {module}"
+            seen |= named
+    assert {"sources.yaml", "model_card.md.jinja", "map.html.jinja", "endpoints.yaml"} <= seen
+
+
+def test_templates_of_chapters_take_nothing_from_others():
+    files = {name for source in list_chapters() for name in chapter_code(source)["files"]}
+    for name in files & {path.name for path in SITE_SOURCE.glob("*.jinja")}:
+        text = (SITE_SOURCE / name).read_text()
+        assert not re.search(r"\{%-?\s*(include|import|from|extends)\b", text), name
 
 
 def git(root, *words):

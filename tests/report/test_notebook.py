@@ -93,8 +93,8 @@ def test_metrics_of_earlier_chapters_are_recalled(chapter, monkeypatch, quick):
 
 
 def test_checkpoints_are_recorded(chapter):
-    chapter.checkpoint("with", ROOT / "data/cache/x")
-    assert part(chapter)["checkpoints"] == {"with": "data/cache/x"}
+    chapter.checkpoint("with", chapter.store.root / "training/x")
+    assert part(chapter)["checkpoints"] == {"with": "training/x"}
 
 
 def test_claims_are_judged_by_what_the_run_recorded(chapter, shown):

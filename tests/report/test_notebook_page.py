@@ -10,7 +10,7 @@ from PIL import Image
 
 from sentigeo.figures.maps import plot_maps
 from sentigeo.figures.style import class_colours
-from sentigeo.report.notebook import VISIBLE, Page, draw_png, write_cell
+from sentigeo.report.page import VISIBLE, Page, draw_png, write_cell
 from sentigeo.stats import Estimate
 
 

@@ -36,7 +36,7 @@ class FirstColumns:
 @pytest.mark.usefixtures("in_process")
 def test_report_on_a_users_own_texts_and_encoder(tiny_mpnet, tmp_path, monkeypatch):
     """Ten unequal classes in another language, eleven clusters, and an encoder of another build."""
-    monkeypatch.setattr("sentigeo.report.notebook.FIGURE_DPI", 40)
+    monkeypatch.setattr("sentigeo.report.page.FIGURE_DPI", 40)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # trainings in this process, too
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=FirstColumns))
     rng = np.random.default_rng(0)

@@ -11,7 +11,6 @@ from sentigeo.paths import CACHE_VARIABLE
 from sentigeo.profile import load_profile
 from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.publish import (
-    LEAST_TOLERANCE,
     Difference,
     compare_results,
     describe_differences,
@@ -29,6 +28,9 @@ WRITTEN = {
     "metrics": {
         "wide": {"value": 0.5, "low": 0.4, "high": 0.6, "n": 20, "unit": "share"},
         "narrow": {"value": 0.9, "low": 0.9, "high": 0.9, "n": 1, "unit": "share"},
+        "chance": {"value": 0.03, "low": 0.03, "high": 0.03, "n": 30, "unit": "p-value"},
+        "number": {"value": 7, "low": 7, "high": 7, "n": 1, "unit": "count"},
+        "primary": {"value": -0.003, "low": -0.019, "high": 0.013, "n": 127, "unit": "difference"},
         "bare": {"value": 3.0, "low": None, "high": None, "n": 1, "unit": "words"},
     },
     "claims": [{"id": "C1", "verdict": "supported"}, {"id": "C2", "verdict": "refuted"}],
@@ -56,11 +58,16 @@ def test_equal_results():
 @pytest.mark.parametrize(
     ("name", "value", "tolerance", "outside"),
     [
-        ("wide", 0.59, 0.1, False),  # half of 0.6 - 0.4
-        ("wide", 0.39, 0.1, True),
-        ("narrow", 0.881, LEAST_TOLERANCE, False),
-        ("narrow", 0.879, LEAST_TOLERANCE, True),
-        ("bare", 3.01, LEAST_TOLERANCE, False),
+        ("wide", 0.549, 0.05, False),  # a quarter of 0.6 - 0.4
+        ("wide", 0.449, 0.05, True),
+        ("narrow", 0.8981, 0.002, False),
+        ("narrow", 0.8979, 0.002, True),
+        ("bare", 3.001, 0.002, False),
+        ("chance", 0.039, 0.01, False),
+        ("chance", 0.041, 0.01, True),
+        ("number", 7.001, 0.0, True),
+        ("primary", 0.004, 0.008, False),  # a quarter of 0.013 + 0.019
+        ("primary", 0.017, 0.008, True),  # although the interval of either holds the other
     ],
 )
 def test_a_number_may_move_within_its_tolerance(name, value, tolerance, outside):
@@ -100,7 +107,7 @@ def test_what_is_said():
     steps = [("metrics", "wide", "value", 0.51), ("claims", 0, "verdict", "refuted")]
     assert describe_differences(compare_results(WRITTEN, changed(*steps))).splitlines() == [
         "OUTSIDE  verdict on C1: supported before, refuted now",
-        "within   wide, value: 0.5000 before, 0.5100 now, +0.0100 (allowed 0.1000)",
+        "within   wide, value: 0.5000 before, 0.5100 now, +0.0100 (allowed 0.0500)",
         "Not reproduced: 1 of 2 differences are too large.",
     ]
     assert describe_differences(compare_results(WRITTEN, changed(steps[0]))).endswith(
@@ -119,7 +126,7 @@ def test_a_report_is_run_again_away_from_the_last(tmp_path, monkeypatch):
     before = snapshot(tmp_path / "build/quick")
     written, fresh = run_again(quick, fits, tmp_path, keep=True)
     assert [str(own) for own in compare_results(written, fresh)] == [
-        "01_first.metric, value: 0.5000 before, 0.6667 now, +0.1667 (allowed 0.3654)"
+        "01_first.metric, value: 0.5000 before, 0.6667 now, +0.1667 (allowed 0.1827)"
     ]
     assert snapshot(tmp_path / "build/quick") == before
     assert not (tmp_path / "cache").exists()

@@ -13,7 +13,7 @@ from sentigeo.profile import load_profile
 from sentigeo.report.execute import Process
 from sentigeo.report.fingerprint import Conditions
 from sentigeo.report.publish import run_chapter
-from sentigeo.report.runner import Run, run_chapters
+from sentigeo.report.runner import ReportRun, run_chapters
 
 COUNT = """from pathlib import Path
 log = Path({log!r})
@@ -44,7 +44,7 @@ def executed(root, fresh=None):
     """Run the chapters, one of them perhaps afresh; return those that were executed."""
     (root / "log").write_text("")
     paths = run_paths("quick", root)
-    run = Run(load_profile("quick"), paths, paths.stage, root, Conditions())
+    run = ReportRun(load_profile("quick"), paths, paths.stage, root, Conditions())
     run_chapters(run.plan(), run, fresh, fresh is not None)
     return (root / "log").read_text().split()
 
@@ -162,10 +162,11 @@ def test_a_notebook_that_takes_too_long_is_ended(root):
     shutil.rmtree(root / "notebooks")
     source = long_notebook(root, "01_first", needs=[])
     process = Process(source, root / "copy.ipynb", {}, root / "notes", {}, timeout=60)
+    process.start()
     wait_for((root / "marker").exists, "it did not begin")
     process.timeout = 0
     with pytest.raises(UserError, match=r"01_first\.ipynb took longer than its 0 seconds"):
-        process.is_done()
+        process.poll()
     assert_gone(root)
     assert "time.sleep(99)" in (root / "copy.ipynb").read_text()  # as far as it got
 
@@ -173,12 +174,13 @@ def test_a_notebook_that_takes_too_long_is_ended(root):
 def test_a_kernel_ends_when_the_process_of_its_chapter_is_killed(root):
     source = long_notebook(root, "01_first")
     process = Process(source, root / "copy.ipynb", {}, root / "notes", {})
+    process.start()
     wait_for((root / "marker").exists, "it did not begin")
     [child] = [own for own in psutil.Process().children() if "execute" in " ".join(own.cmdline())]
     child.kill()
     wait_for(partial(is_gone, int((root / "marker").read_text().split()[0])), "kernel left")
     with pytest.raises(UserError, match=r"01_first\.ipynb: its process died"):
-        process.is_done()
+        process.poll()
 
 
 def test_everything_ends_with_the_runner(root):

@@ -16,7 +16,7 @@ from sentigeo.report.fingerprint import (
     hash_chapter,
 )
 from sentigeo.report.notebook import CONDITIONS
-from sentigeo.report.runner import Run, describe_status, find_name, needed_by, read_tasks
+from sentigeo.report.runner import ReportRun, describe_status, find_name, needed_by, read_tasks
 
 FITS = Conditions()
 PART = '{{"metrics": {{"x": {0}}}, "arrays": {{}}, "checkpoints": {{}}}}'
@@ -25,7 +25,7 @@ PART = '{{"metrics": {{"x": {0}}}, "arrays": {{}}, "checkpoints": {{}}}}'
 def begin(root, conditions=FITS, **changes):
     profile = load_profile("quick", **changes)
     paths = run_paths(profile.run_name, root)
-    return Run(profile, paths, paths.stage, root, conditions)
+    return ReportRun(profile, paths, paths.stage, root, conditions)
 
 
 def test_needs_are_read_from_the_metadata(tmp_path):

@@ -77,7 +77,7 @@ def plot_shots(curve: pd.DataFrame, chance: float) -> Figure:
 
 
 def plot_lengths_and_cosines(frame: pd.DataFrame) -> Figure:
-    """Show the `estimate` of the mean cosine of texts of about so many `words`, by `name`."""
+    """Show the `estimate` of the mean cosine against the length of texts in `words`, by `name`."""
     _, (axis,) = new_figure(3.0)
     groups = split(unfold(frame), "name")
     for colour, (name, rows) in zip(LINES, groups.items(), strict=False):

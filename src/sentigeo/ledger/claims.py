@@ -26,7 +26,7 @@ COLUMNS = ("claim", "source", "statement", "measured", "rule", "verdict", "chapt
 
 
 def write_metric(estimate: Estimate, unit: str) -> Metric:
-    """Return an estimate as JSON values, which know no NaN: a missing number is null."""
+    """Return an estimate as JSON values; JSON has no NaN, so a missing number is null."""
     numbers = {name: getattr(estimate, name) for name in NUMBERS}
     return {k: None if v != v else v for k, v in numbers.items()} | {"n": estimate.n, "unit": unit}
 
@@ -89,7 +89,7 @@ class Claim(BaseModel):
 
 
 def load_claims(path: Path = LEDGER) -> list[Claim]:
-    """Read the ledger's declarations; an error names the claim that is declared wrongly."""
+    """Read the ledger's declarations; an error names the claim whose declaration is wrong."""
     try:
         declared = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)  # ten times as fast
         claims = TypeAdapter(list[Claim]).validate_python(declared)

@@ -85,7 +85,7 @@ SEPARATION = {"overlap", "apart", "rise"}
 
 
 def judge(rule: Rule, metrics: Mapping[str, Estimate]) -> str:
-    """Return the verdict of a rule; that a metric it asks for is not there is an error.
+    """Return the verdict of a rule; a metric that it asks for and that is missing is an error.
 
     A rule is `{above: {metric: number}}`, likewise `below`, `apart`, `within` and `between`, with
     one metric or several, which then are parts of one claim; `{all: [rules]}`, whose parts are

@@ -1,1 +1,1 @@
-"""A person's own texts: read, grouped, mapped, explored."""
+"""Your own texts: read, grouped, mapped, explored."""

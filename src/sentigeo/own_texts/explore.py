@@ -21,7 +21,8 @@ from sentigeo.errors import UserError
 from sentigeo.figures.maps import plot_place
 from sentigeo.figures.style import Colouring
 from sentigeo.own_texts.read import BATCH, Reading, is_classifier
-from sentigeo.report.notebook import STAGE_VARIABLE, Page, draw_png
+from sentigeo.report.notebook import STAGE_VARIABLE
+from sentigeo.report.page import Page, draw_png
 from sentigeo.text import clean_text, excerpt, find_words, plain, repair
 
 MOST_PIECES = 64  # parts of a text that are occluded in turn; of a longer one they are phrases
@@ -33,7 +34,7 @@ Decide = Callable[[Sequence[str]], np.ndarray]  # texts to (n, classes) probabil
 
 
 def decide_by_classifier(source: str, reading: Reading) -> tuple[Decide, list[str]]:
-    """Return what a model's classification head decides, and the names of its classes."""
+    """Return a model's classification head as a function, and the names of its classes."""
     kind, encoder = AutoModelForSequenceClassification, reading.encoder
     model, _ = load_with_head(kind, source, encoder.revision, seed=0)
     model.eval().to(encoder.model.device)
@@ -50,7 +51,7 @@ def decide_by_classifier(source: str, reading: Reading) -> tuple[Decide, list[st
 def choose_decision(
     source: str, reading: Reading, vectors: np.ndarray, known: Colouring
 ) -> tuple[Decide, Sequence[str]]:
-    """Return what decides, and about which classes: a classifier itself, else a probe of groups."""
+    """Return a classifier and its classes: the model if it is one, else a probe of groups."""
     if is_classifier(reading.encoder):
         return decide_by_classifier(source, reading)
     return decide_by_probe(vectors, known.groups, reading), known.names
@@ -109,7 +110,7 @@ class Explorer:
         self._points = self._map.transform(self.vectors)
 
     def explore(self, sentence: str, neighbours: int = 5) -> Finding:
-        """Return what there is to see about a sentence."""
+        """Return everything that is shown about a sentence."""
         sentence = clean_text(repair(sentence))
         if not sentence:
             raise UserError("Type a sentence: there is nothing to look at.")
@@ -122,7 +123,7 @@ class Explorer:
         return Finding(sentence, probabilities, near, self._map.transform(vector[None])[0], words)
 
     def show(self, sentence: str) -> None:
-        """Show the same in a notebook."""
+        """Show in a notebook what was found about a sentence."""
         found = self.explore(sentence)
         best = int(found.probabilities.argmax())
         page = Page()
@@ -138,7 +139,7 @@ class Explorer:
         display(Image(data=draw_png(figure), **facts), metadata={"image/png": facts})
 
     def box(self) -> None:
-        """Show a text box if a notebook server runs this; a report has no one to type into it."""
+        """Show a text box if a notebook server runs this; nobody could type into a report."""
         if SERVED not in os.environ or STAGE_VARIABLE in os.environ:
             Page().say("In JupyterLab (`make lab`) a text box stands here; `show` does the same.")
             return

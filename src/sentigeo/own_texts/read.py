@@ -1,4 +1,4 @@
-"""A person's own texts and their labels, as a file holds them, and how an encoder reads them."""
+"""Your own texts and their labels, as a file holds them, and how an encoder reads them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ LEAST = 5  # different texts that can be mapped
 LONGEST = 1_000_000  # characters: beyond this a file was probably not cut into texts
 MOST_LABELS = 20
 MOST_NAMED = 10  # fields that could hold labels
-BATCH = 32  # texts that are read at once, where they are few
+BATCH = 32  # texts of a batch when only a few are read
 SENTENCE_POOLING = "1_Pooling/config.json"  # as sentence-transformers saves it
 
 
@@ -45,7 +45,7 @@ class OwnTexts:
 
 
 def read_own_texts(source: str, text_field: str = "", label_field: str = "") -> OwnTexts:
-    """Read a person's texts, and labels if their field is named, from a file of any known kind."""
+    """Read texts, and labels if their field is named, from a file of any known kind."""
     path = locate(source) or Path(source)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a file of texts.")
@@ -89,7 +89,7 @@ def _pick_field(table: pd.DataFrame) -> str:
 
 
 def _check_texts(values: pd.Series, where: str) -> list[str]:
-    """Return a text for every row, empty where there is none; refuse what is something else."""
+    """Return a text for every row, empty where there is none; refuse other values."""
     texts = ["" if is_missing(value) else value for value in values]
     refuse_rows((not isinstance(text, str) for text in texts), f"{where}: not a text in")
     too_long = f"{where}: more than {LONGEST:,} characters, so cut it into texts, in"
@@ -127,7 +127,7 @@ def _describe(
 
 
 def _is_label(values: pd.Series) -> bool:
-    """Tell whether a field has so few different values, some repeated, that these are classes."""
+    """Return whether the values of a field are few and repeated, so that they may be classes."""
     try:
         return 2 <= values.nunique() <= min(MOST_LABELS, len(values) - 1)
     except TypeError:  # lists or objects
@@ -144,12 +144,12 @@ class Reading:
     truncation: Truncation = "first+last"
 
     def vectors(self, texts: Sequence[str], store: Store) -> np.ndarray:
-        """Return the (n, d) vectors of many texts; what was read is kept in the store."""
+        """Return the (n, d) vectors of many texts, and keep them in the store."""
         options: dict[str, Any] = {"max_length": self.max_length, "truncation": self.truncation}
         return embed_texts(texts, self.encoder, pooling=self.pooling, store=store, **options)
 
     def vectors_of_few(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the same for a few texts at once, without a store and a progress bar."""
+        """Return the (n, d) vectors of a few texts, without a store or a progress bar."""
         model, top = self.encoder.model, self.encoder.layers
 
         def read(ids: Tensor, mask: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ def _saved_pooling(source: str, revision: str | None) -> Pooling | None:
 
 
 def is_classifier(encoder: Encoder) -> bool:
-    """Tell whether a model was saved as a classifier of texts into one of several classes."""
+    """Return whether a model was saved as a classifier of texts into one of several classes."""
     config = encoder.model.config
     kinds = getattr(config, "architectures", None) or [""]
     one_of_several = getattr(config, "problem_type", None) != "multi_label_classification"

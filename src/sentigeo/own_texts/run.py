@@ -1,4 +1,4 @@
-"""Run the notebook for a person's own texts into a folder: all of its files or none."""
+"""Run the notebook for your own texts into a folder: all of its files or none."""
 
 import csv
 import fcntl
@@ -19,7 +19,8 @@ from sentigeo.own_texts.read import read_own_texts
 from sentigeo.own_texts.study import read_k
 from sentigeo.paths import NOTEBOOKS, ROOT, write_text
 from sentigeo.report.execute import Process, RunProgress, check_parameters, run_notebook
-from sentigeo.report.notebook import STAGE_VARIABLE, Page
+from sentigeo.report.notebook import STAGE_VARIABLE
+from sentigeo.report.page import Page
 
 SOURCE = NOTEBOOKS / "90_your_texts.ipynb"
 NOTEBOOK, SUMMARY = "your_texts.ipynb", "summary.md"
@@ -107,9 +108,9 @@ def open_own_folder(by_hand: str) -> OwnFolder:
 
 @contextmanager
 def fill_folder(out: Path) -> Iterator[Path]:
-    """Hand out an empty folder; when all went well its files are moved to `out`, else removed.
+    """Provide an empty folder; on success its files are moved to `out`, otherwise removed.
 
-    Files of an earlier run are replaced or removed, also what a killed one left; others stay.
+    Files of an earlier run, even of a killed one, are replaced or removed; others stay.
     """
     existed, stage = out.is_dir(), out / UNFINISHED
     with _claim(out):
@@ -131,7 +132,7 @@ def fill_folder(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def _claim(out: Path) -> Iterator[None]:
-    """Make a folder if need be and keep other runs out of it; refuse one of other things."""
+    """Make a folder if needed and lock it against other runs; refuse one with other files."""
     out.mkdir(parents=True, exist_ok=True)
     ours = out / NOTEBOOK, out / UNFINISHED
     if any(out.iterdir()) and not any(path.exists() for path in ours):
@@ -151,7 +152,7 @@ def _claim(out: Path) -> Iterator[None]:
 
 
 def run_own_texts(out: Path, parameters: dict[str, Any]) -> None:
-    """Execute `90_your_texts` into a folder; what is wrong with its parameters is said before."""
+    """Execute `90_your_texts` into a folder, after a check of its parameters."""
     check_parameters(SOURCE, parameters)
     fields = (parameters[name] for name in ("source", "text_field", "label_field"))
     texts = read_own_texts(*fields)

@@ -1,4 +1,4 @@
-"""Clusters, maps and keywords of a person's own texts, and what is said about them."""
+"""Clusters, maps and keywords of your own texts, and what is said about them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ RESAMPLES = 200  # behind the intervals of agreement with labels
 
 
 def read_k(k: Any, texts: OwnTexts) -> int | None:
-    """Return the number of clusters that a person asked for, or none for `auto`."""
+    """Return the number of clusters that was asked for, or none for `auto`."""
     if str(k).strip().lower() == "auto":
         return None
     most = min(MOST_CLUSTERS, len(set(texts.clean)))
@@ -44,7 +44,7 @@ def read_k(k: Any, texts: OwnTexts) -> int | None:
 
 
 def pick_studied(vectors: np.ndarray) -> np.ndarray:
-    """Return the different ones among some of the (n, d) vectors, to choose k with."""
+    """Return the distinct ones among some of the (n, d) vectors, to choose k with."""
     different = np.unique(vectors[some_rows(len(vectors), STUDIED)], axis=0)
     if len(different) < LEAST:
         few = f"only {len(different)} different vectors for these texts"
@@ -179,7 +179,7 @@ def describe_texts(texts: OwnTexts) -> str:
 
 
 def describe_reading(reading: Reading, texts: OwnTexts) -> str:
-    """Say what read the texts, how, and how many are too long to be read whole."""
+    """Describe the encoder, and say how many texts are too long to be read whole."""
     encoder, english = reading.encoder, reading.encoder.name == PACKAGED_NAME
     cut = int((count_tokens(texts.clean, encoder.tokenizer) > reading.max_length).sum())
     facts = {"kind": type(encoder.model).__name__, "english": english, "cut": cut}
@@ -187,7 +187,7 @@ def describe_reading(reading: Reading, texts: OwnTexts) -> str:
 
 
 def describe_choice(study: pd.DataFrame, k: int, asked: bool, seen: int) -> str:
-    """Say which k was taken, why, and whether a study of so many texts has found groups."""
+    """Say which k was taken, why, and whether the study of those texts has found groups."""
     rows, best = study[study["k"] == k].to_dict("records"), cluster_study.pick_stable(study)
     facts = {"rows": rows, "best": best, "tried": len(study), "lead": study["lead"].max()}
     return _write("choice", k=k, asked=asked, seen=seen, rules=cluster_study, **facts)

@@ -2,5 +2,5 @@
 
 import sys
 
-# jsonschema (nbformat needs it) would spend seconds of every process on a grammar nobody asks for.
+# jsonschema (nbformat needs it) would spend seconds of every process on a grammar it never uses.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -37,12 +37,13 @@ class Process:
     copy: Path  # receives its executed copy
     parameters: dict[str, Any]
     notes: Path  # the folder in which it says how far it is
-    variables: dict[str, str]  # of its environment, besides those of this process
-    unmet: dict[str, str] = field(default_factory=dict)  # conditions that do not hold, and why
+    variables: dict[str, str]  # added to the environment of this process
+    unmet: dict[str, str] = field(default_factory=dict)  # conditions that do not hold; why
     timeout: int | None = None  # in seconds
     folder: Path = ROOT  # in which it works
 
-    def __post_init__(self) -> None:
+    def start(self) -> None:
+        """Start the process, which executes the notebook."""
         self.began = time.monotonic()
         self._job = self.notes.resolve() / f"{self.source.stem}.json"
         paths = {"source": str(self.source.resolve()), "copy": str(self.copy.resolve())}
@@ -51,7 +52,7 @@ class Process:
         variables = {NOTE_VARIABLE: str(self._job.with_suffix(".note")), **self.variables}
         command = [sys.executable, "-m", "sentigeo.report.execute", str(self._job)]
         with self._job.with_suffix(".log").open("w") as log:
-            # It leads a session, and ends when this end of its standard input is gone.
+            # It leads a session of its own, and ends when this process closes its standard input.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 env=os.environ | variables, cwd=self.folder,
@@ -62,8 +63,8 @@ class Process:
         """How long it has been running."""
         return time.monotonic() - self.began
 
-    def is_done(self) -> bool:
-        """Tell whether the copy is complete; a notebook that failed or took too long is told."""
+    def poll(self) -> bool:
+        """Return whether the copy is complete; kill it after its timeout, and raise its error."""
         code = self._process.poll()
         if code is None and self.timeout is not None and self.seconds > self.timeout:
             self.end()
@@ -76,14 +77,14 @@ class Process:
         return code == 0
 
     def end(self) -> None:
-        """Kill it, its kernel and what that started, if they still run."""
+        """Kill the process, its kernel and whatever that started."""
         end_tree(self._process.pid)
         self._process.wait()
 
 
 @dataclass
 class Running:
-    """A notebook that runs: its bar, since when, and when a line was last written about it."""
+    """A running notebook: its bar, when it began, and when a line about it was last written."""
 
     bar: Any
     began: float = field(default_factory=time.monotonic)
@@ -91,11 +92,11 @@ class Running:
 
 
 class RunProgress(AbstractContextManager["RunProgress"]):
-    """Shows which notebooks run, which of their cells, and what is left.
+    """Shows which notebooks are running, at which cell, and how many are left.
 
-    In the folder of notes each running notebook says which cell it is at, in `<name>.cell`, and how
-    far its long work is, in `<name>.note`. A terminal gets bars; any other stream one line per
-    notebook, and one about each that is still running after so many seconds.
+    In the folder of notes each running notebook writes the cell it is at, to `<name>.cell`, and the
+    progress of long work, to `<name>.note`. A terminal gets bars; any other stream one line per
+    finished notebook, and every `every` seconds one per running notebook.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             bar.close()
 
     def start(self, name: str) -> None:
-        """A notebook begins."""
+        """Show that a notebook has begun."""
         bar = self.free.pop() if self.free else self._bar(unit="cell")
         bar.reset()
         bar.set_description(name)
         self.running[name] = Running(bar)
 
     def finish(self, name: str, seconds: float) -> None:
-        """A running notebook is complete."""
+        """Show that a running notebook is complete."""
         bar = self.running.pop(name).bar
         bar.n = bar.total
         bar.set_postfix_str("")
@@ -130,7 +131,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._count(f"{name} in {seconds:.1f} s" if bar.disable else None)
 
     def reuse(self, name: str) -> None:
-        """A notebook need not run: what it would make is in the cache."""
+        """Show that a notebook need not run because its results are in the cache."""
         self._count(f"{name} unchanged, from the cache")
 
     def _count(self, said: str | None) -> None:
@@ -140,7 +141,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self.total.update()
 
     def show(self) -> None:
-        """Show what the running notebooks last said: bars at once, lines from time to time."""
+        """Show where the running notebooks are: bars at once, lines from time to time."""
         for name, running in self.running.items():
             number, _, cells = self._read(f"{name}.cell").partition(" ")
             note, now = self._read(f"{name}.note"), time.monotonic()
@@ -166,10 +167,11 @@ class RunProgress(AbstractContextManager["RunProgress"]):
 
 
 def run_notebook(process: Process, progress: RunProgress) -> None:
-    """Wait for a notebook that runs alone, and show how far it is."""
+    """Execute a single notebook and show its progress."""
+    process.start()
     try:
         progress.start(process.source.stem)
-        while not process.is_done():
+        while not process.poll():
             progress.show()
             time.sleep(POLL)
         progress.finish(process.source.stem, process.seconds)
@@ -178,7 +180,7 @@ def run_notebook(process: Process, progress: RunProgress) -> None:
 
 
 def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
-    """Refuse parameters that a notebook does not have, which papermill would only warn about."""
+    """Refuse parameters that a notebook lacks; papermill would only warn about them."""
     known = set(papermill.inspect_notebook(str(notebook)))
     for name in sorted(parameters.keys() - known):
         there = ", ".join(sorted(known))
@@ -186,7 +188,7 @@ def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
 
 
 def main(job_file: str) -> int:
-    """Execute a notebook as a job file says; what went wrong is written beside it."""
+    """Execute the notebook of a job file; an error is written to a file beside it."""
     Thread(target=_end_with_parent, daemon=True).start()
     try:
         execute(Path(job_file))
@@ -197,11 +199,11 @@ def main(job_file: str) -> int:
 
 
 def execute(job: Path) -> None:
-    """Execute the notebook of a job file; beside this stands the number of the cell at work."""
-    told = json.loads(job.read_text("utf-8"))
-    source, copy = Path(told["source"]), Path(told["copy"])
+    """Execute the notebook of a job file; the number of the current cell is written beside it."""
+    given = json.loads(job.read_text("utf-8"))
+    source, copy = Path(given["source"]), Path(given["copy"])
     notebook = nbformat.read(source, as_version=4)
-    notebook.cells = leave_out(notebook.cells, told["unmet"])
+    notebook.cells = leave_out(notebook.cells, given["unmet"])
 
     def tell(cell: Any, cell_index: int) -> None:
         job.with_suffix(".note").unlink(missing_ok=True)
@@ -209,7 +211,7 @@ def execute(job: Path) -> None:
 
     try:
         papermill.execute_notebook(
-            notebook, str(copy), told["parameters"], kernel_name="python3", on_cell_start=tell,
+            notebook, str(copy), given["parameters"], kernel_name="python3", on_cell_start=tell,
             progress_bar=False, record_timing=False, extra_arguments=["--log-level=CRITICAL"],
         )  # fmt: skip
     except PapermillExecutionError as error:
@@ -220,7 +222,7 @@ def execute(job: Path) -> None:
 
 
 def leave_out(cells: list[Any], unmet: dict[str, str]) -> list[Any]:
-    """Put a sentence that says why in the place of cells whose tags name an unmet condition."""
+    """Replace cells tagged with an unmet condition by a sentence that says why."""
     kept: list[Any] = []
 
     def reason(cell: Any) -> str:
@@ -235,7 +237,7 @@ def leave_out(cells: list[Any], unmet: dict[str, str]) -> list[Any]:
 
 
 def _explain(source: Path, error: PapermillExecutionError) -> str:
-    """Return a foreseen error as one sentence, and any other below its traceback."""
+    """Return an expected error as one sentence, and any other with its traceback."""
     if error.ename == "UserError" or os.strerror(errno.ENOSPC) in error.evalue:
         return f"{source.name}: {error.evalue}"
     head = f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
@@ -243,7 +245,7 @@ def _explain(source: Path, error: PapermillExecutionError) -> str:
 
 
 def tidy(copy: Path) -> None:
-    """Drop from an executed copy what differs between equal runs: timings, random ids, paths."""
+    """Remove from an executed copy what differs between equal runs: timings, random ids, paths."""
     notebook = nbformat.read(copy, as_version=4)
     notebook.metadata.pop("papermill", None)
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""What an executed chapter depends on and what made results: code, settings, machine, commit."""
+"""What a chapter depends on, and what results were made by: code, settings, machine, commit."""
 
 import json
 import os
@@ -16,21 +16,13 @@ from threadpoolctl import threadpool_info
 
 from sentigeo import hashes
 from sentigeo.cores import THREAD_VARIABLES
-from sentigeo.data.handcrafted import FILES
 from sentigeo.data.tables import identify_source
-from sentigeo.hashes import hash_file, hash_files, hash_json
+from sentigeo.hashes import hash_file, hash_json
 from sentigeo.ledger.claims import claims_of
 from sentigeo.paths import DATA, SITE_SOURCE
 from sentigeo.profile import Profile
 
 MACHINERY = "sentigeo.report.execute"  # that no notebook imports but every copy depends on
-READS = {  # files that belong to the code of a module
-    "sentigeo.figures.interactive": (SITE_SOURCE, "*.html.jinja"),
-    "sentigeo.report.headline": (SITE_SOURCE, "*.txt.jinja"),
-    "sentigeo.data.handcrafted": (DATA, FILES),
-    "sentigeo.data.literature": (DATA, "[elr]*.yaml"),  # endpoints, literature, recipes
-    "sentigeo.analysis.source_logs": (DATA, "sources.yaml"),
-}
 KIND = "chapter"  # of an entry in the store
 MADE = ("reports/", "figures/", "README.md")  # what a report writes into the repository
 DIFFERENCES = {  # what is said of a name in a section of the key, with its old and new value
@@ -51,10 +43,10 @@ DIFFERENCES = {  # what is said of a name in a section of the key, with its old 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What does not fit a run, and why.
+    """What does not apply to a run, and why.
 
-    Chapters that make no sense for it are skipped. Cells that carry an unmet condition as a tag are
-    left out, and claims that require it cannot be tested.
+    Chapters that make no sense for it are skipped. Cells tagged with an unmet condition are left
+    out, and claims that require it cannot be tested.
     """
 
     skipped: dict[str, str] = field(default_factory=dict)
@@ -62,30 +54,37 @@ class Conditions:
 
 
 def chapter_code(source: Path) -> dict[str, Any]:
-    """Return what a chapter is made of: notebook, modules, templates and claims, as hashes."""
-    _, _, modules = _read(source)
-    read = [hash_files(*READS[module]) for module in READS if module in modules]
+    """Return hashes of what a chapter is made of: notebook, modules, files and claims."""
+    _, notebook, modules = _read(source)
+    code = hashes.read_modules(modules)
     return {
         "notebook": {source.stem: hash_file(source)},
-        "code": {name: hash_json(text) for name, text in hashes.read_modules(modules).items()},
-        "files": {name: found for files in read for name, found in files.items()},
+        "code": {name: hash_json(text) for name, text in code.items()},
+        "files": _hash_named_files([notebook, *code.values()]),
         "claims": {claim.id: hash_json(claim.model_dump()) for claim in claims_of(source)},
     }
 
 
+def _hash_named_files(code: Sequence[str]) -> dict[str, str]:
+    """Return the hashes of the data files and templates whose whole names stand in some code."""
+    words = frozenset[str]().union(*map(hashes.words_of, code)) - {"README.md"}  # of a model
+    files = [path for folder in (DATA, SITE_SOURCE) for path in sorted(folder.glob("*.*"))]
+    return {path.name: hash_file(path) for path in files if path.name in words}
+
+
 def hash_chapter(source: Path) -> str:
-    """Return one SHA-256 of all that a chapter is made of; published results hold it."""
+    """Return one SHA-256 of everything a chapter is made of; published results record it."""
     return hash_json(chapter_code(source))
 
 
 def stale_chapters(results: Path, sources: Sequence[Path]) -> list[str]:
-    """List the chapters whose code is not that which results were made by."""
+    """List the chapters whose code has changed since the results were made."""
     written = json.loads(results.read_text("utf-8")).get("code", {})
     return [source.stem for source in sources if written.get(source.stem) != hash_chapter(source)]
 
 
 def describe_published(results: Path, sources: Sequence[Path]) -> str:
-    """Say whether the results of the last report were made by this code."""
+    """Say whether the last report was made by the present code."""
     if not results.is_file():
         return "There is no report yet."
     stale = stale_chapters(results, sources)
@@ -97,10 +96,10 @@ def describe_published(results: Path, sources: Sequence[Path]) -> str:
 def chapter_key(
     source: Path, profile: Profile, needs: Mapping[str, Any], unmet: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Return all that an executed chapter depends on, section by section.
+    """Return everything that an executed chapter depends on, section by section.
 
-    `needs` holds what the chapters that it takes something from recorded. There is no key if
-    nothing identifies model or texts: the newest version on a hub may differ tomorrow.
+    `needs` holds what the chapters it builds on have recorded. There is no key if the model or the
+    texts cannot be identified: the newest version on a hub may be another one tomorrow.
     """
     cells, code, modules = _read(source)
     texts = [code, *hashes.read_modules(modules - {Profile.__module__}).values()]
@@ -138,7 +137,7 @@ def chapter_key(
 
 
 def explain(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Say what differs between the keys of a chapter, in a few words each."""
+    """Describe each difference between two keys of a chapter in a few words."""
     found = []
     for section, words in DIFFERENCES.items():
         old, new = before.get(section, {}), now.get(section, {})
@@ -175,7 +174,7 @@ def describe_code(sources: Sequence[Path], root: Path) -> dict[str, Any]:
 
 
 def find_commit(root: Path) -> str | None:
-    """Return what is checked out, with `+changes` if files differ from it; nothing outside git."""
+    """Return the commit, with `+changes` if files differ from it; an empty text outside git."""
     head = _ask_git(root, "rev-parse", "HEAD").strip()
     changed = _ask_git(root, "status", "--porcelain").splitlines()
     names = [line[3:].split(" -> ")[-1].strip('"') for line in changed]
@@ -183,12 +182,12 @@ def find_commit(root: Path) -> str | None:
 
 
 def find_last_commit(path: Path) -> str:
-    """Return the hash and date of the commit that last changed a file; nothing outside git."""
+    """Return hash and date of the last commit that changed a file; an empty text outside git."""
     return _ask_git(path.parent, "log", "-1", "--format=%h of %cs", "--", path.name).strip()
 
 
 def _ask_git(folder: Path, *words: str) -> str:
-    """Return what git says about a folder; nothing where that is not in a repository."""
+    """Return what git prints about a folder; an empty text outside a repository."""
     try:
         return check_output(["git", *words], cwd=folder, stderr=DEVNULL, text=True)
     except (OSError, CalledProcessError):
@@ -196,14 +195,14 @@ def _ask_git(folder: Path, *words: str) -> str:
 
 
 def find_processor() -> str:
-    """Return the model of the processor, or its kind where the system does not tell."""
-    told = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:(.*)", told.read_text("utf-8")) if told.is_file() else None
+    """Return the model of the processor, or its kind where the system does not name it."""
+    file = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:(.*)", file.read_text("utf-8")) if file.is_file() else None
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def find_blas() -> str:
-    """Return the libraries for linear algebra that numpy and scipy have loaded."""
+    """Name the linear algebra libraries that numpy and scipy have loaded."""
     import scipy.linalg  # noqa: F401  (loads them)
 
     names = ("internal_api", "version", "architecture")

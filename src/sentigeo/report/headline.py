@@ -1,4 +1,4 @@
-"""What a report says at first sight: an answer, an abstract and a table of models.
+"""The headline of a report: an answer, an abstract and a table of models.
 
 The wording is in templates of the site's folder. No number is typed and every wording follows from
 where an interval lies, so it stays true when numbers change. What was not measured is left out.
@@ -44,7 +44,7 @@ BEGIN, END = "<!-- numbers: written by 'make report' -->", "<!-- end of numbers 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came out for the main question: in a few words, and in sentences with its numbers."""
+    """The answer to the main question: in a few words, and in sentences with numbers."""
 
     question: str
     short: str
@@ -53,7 +53,7 @@ class Answer:
 
 
 def find_metric(results: dict[str, Any], name: str) -> Metric | None:
-    """Return a metric by name; none if this run has not measured it."""
+    """Return a metric by name, or nothing if this run has not measured it."""
     found = results["metrics"].get(name)
     return found if found and found["value"] is not None else None
 
@@ -74,7 +74,7 @@ def write_number(
 
 
 def count_verdicts(claims: list[dict[str, Any]]) -> str:
-    """Write how many claims have which verdict."""
+    """Write the number of claims with each verdict."""
     counts = Counter(claim["verdict"] for claim in claims)
     words = {PARTLY: "supported in part"}
     found = [verdict for verdict in VERDICTS if counts[verdict]]
@@ -82,7 +82,7 @@ def count_verdicts(claims: list[dict[str, Any]]) -> str:
 
 
 def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
-    """Fill a template of the site's folder; HTML is escaped unless its name ends in `.txt`."""
+    """Fill a template of the site's folder; HTML is escaped unless it is a `.txt.jinja`."""
     environment = Environment(
         loader=FileSystemLoader(SITE_SOURCE), undefined=StrictUndefined, keep_trailing_newline=True,
         autoescape=select_autoescape(disabled_extensions=["txt.jinja"], default=True),
@@ -94,11 +94,11 @@ def fill_template(name: str, results: dict[str, Any], **more: Any) -> str:
     }
     kind = ENCODERS.get(results["encoder"].get("name"), "BERT-type encoder")
     facts = {**results, "results": results, "metric": partial(find_metric, results), "kind": kind}
-    return environment.get_template(f"{name}.jinja").render(facts | more)
+    return environment.get_template(name).render(facts | more)
 
 
 def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None]]:
-    """Return what each model reaches, by measure; models and measures without a number are out."""
+    """Return the score of each model by measure; models without any score are left out."""
     found = {}
     for title, (kind, model, clusters) in (BASELINES | _list_tuned(results)).items():
         names = {
@@ -113,7 +113,7 @@ def compare_models(results: dict[str, Any]) -> dict[str, dict[str, Metric | None
 
 
 def _list_tuned(results: dict[str, Any]) -> dict[str, tuple[str, str, str | None]]:
-    """Return the fine-tuned models of a run, in the manner of `BASELINES`."""
+    """Return the fine-tuned models of a run, in the form of `BASELINES`."""
     if "finetune.with.test_accuracy" not in results["metrics"]:
         return {"fine-tuned": ("finetune", "without", "cluster.after")}
     samples, most = results["settings"]["contrastive_samples"], max(results["settings"]["doses"])
@@ -138,10 +138,10 @@ def headline_table(results: dict[str, Any]) -> pd.DataFrame:
 
 
 def answer_samples(results: dict[str, Any]) -> Answer | None:
-    """Say whether the contrastive samples help, by how much and how sure that is."""
+    """Say whether the contrastive samples help, how much, and how certain that is."""
     fixed = load_endpoints()
     smallest = fixed["smallest_effects"][fixed["primary"]["endpoint"]]
-    lines = fill_template("answer.txt", results, smallest=smallest).split("\n")[:-1]
+    lines = fill_template("answer.txt.jinja", results, smallest=smallest).split("\n")[:-1]
     if not lines:
         return None
     verdicts = {claim["id"]: claim["verdict"] for claim in results["claims"]}
@@ -149,18 +149,18 @@ def answer_samples(results: dict[str, Any]) -> Answer | None:
 
 
 def abstract(results: dict[str, Any]) -> list[str]:
-    """Return a few sentences with what was done and what came out."""
-    text = fill_template("abstract.txt", results, answer=answer_samples(results))
+    """Summarise in a few sentences what was done and what was found."""
+    text = fill_template("abstract.txt.jinja", results, answer=answer_samples(results))
     return text.split("\n")[:-1]
 
 
 def fill_readme(text: str, results: dict[str, Any]) -> str:
-    """Return a README with the headline of some results between its two marks, as Markdown."""
+    """Return a README with the headline of the results between its two marks, as Markdown."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"README.md lacks the lines '{BEGIN}' and '{END}'.")
     said = {"answer": answer_samples(results), "table": headline_table(results)}
-    headline = fill_template("readme.txt", results, abstract=abstract(results), **said)
+    headline = fill_template("readme.txt.jinja", results, abstract=abstract(results), **said)
     plain = headline.replace("\u00a0", " ")  # read as plain text, too
     return f"{before}{BEGIN}\n\n{plain}\n{END}{after}"

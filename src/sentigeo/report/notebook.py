@@ -1,83 +1,26 @@
-"""What a notebook shows and records, and what it takes from other chapters."""
+"""What a chapter records, and what it takes from the chapters before it."""
 
-import base64
 import json
 import os
 import platform
-import re
-import warnings
-from collections.abc import Mapping
-from html import escape
-from io import BytesIO
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import pandas as pd
-from IPython.display import Markdown, display
 from matplotlib.figure import Figure
-from PIL import Image as Picture
 
 from sentigeo.cache import Store, package_versions
 from sentigeo.errors import UserError
 from sentigeo.ledger.claims import judge_claim, load_claims, read_metric, show_claim, write_metric
-from sentigeo.paths import NOTEBOOKS, ROOT, run_paths, write_text
+from sentigeo.paths import NOTEBOOKS, run_paths, write_text
 from sentigeo.profile import Profile, load_profile
+from sentigeo.report.page import Page
 from sentigeo.stats import Estimate
 
 STAGE_VARIABLE = "SENTIGEO_STAGE"  # the folder of a running report
-NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that a chapter of it takes something from
-CONDITIONS = "00_conditions"  # the part in which the runner says what does not fit a run
+NEEDS_VARIABLE = "SENTIGEO_NEEDS"  # the chapters that the running chapter builds on
+CONDITIONS = "00_conditions"  # where the runner records what does not apply to a run
 NAMED = ("facts", "metrics", "claims", "untestable", "checkpoints", "arrays")  # recorded by name
 VERSIONED = ("sentigeo", "torch", "transformers", "scikit-learn", "numpy", "pandas")
-FIGURE_DPI = 140
-VISIBLE, DOT = 28, 60  # change of a colour that is seen, of 255; pixels of a dot in a legend
-NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]?\d+)?%?( s)?( \[.*\])?|-|nan|")
-
-
-class Page:
-    """Shows things in a notebook; files that are shown are saved first.
-
-    The mark-up is the site's. A code host, which ignores all that, shows a plain table.
-    """
-
-    def say(self, text: str) -> None:
-        """Show a sentence whose numbers were computed."""
-        display(Markdown(text))
-
-    def show(self, page: str, plain: str) -> None:
-        """Show HTML, and plain text where that cannot be shown."""
-        display({"text/html": page, "text/plain": plain}, raw=True)
-
-    def table(self, frame: pd.DataFrame, caption: str, formats: Mapping[str, str] = {}) -> None:
-        """Show a frame as a table below its caption; texts are escaped.
-
-        Estimates are shown with their intervals, and with n where a table has one column of them;
-        whole numbers with separators, others with three digits, unless `formats` names the column.
-        """
-        if frame.empty:
-            self.show(f"<p><em>{escape(caption)}</em> (None.)</p>", f"{caption} (None.)")
-            return
-        shown = write_cells(frame, formats)
-        plain = f"{caption}\n{shown.to_string(index=False, max_colwidth=60)}"
-        self.show(write_table(shown, caption), plain)
-
-    def picture(self, figure: Figure, path: Path, caption: str) -> None:
-        """Save a figure and show that very file, with its caption below."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        drawn = draw_png(figure)
-        path.write_bytes(drawn)
-        data = {"image/png": base64.b64encode(drawn).decode(), "text/plain": caption}
-        display(data, metadata={"image/png": {"alt": caption, "file": path.name}}, raw=True)
-        below = {"text/html": f"<p><em>{escape(caption)}</em></p>", "text/plain": caption}
-        display(below, metadata={"caption_of": path.name}, raw=True)
-
-    def link(self, text: str, path: Path, address: str, caption: str) -> None:
-        """Save an interactive page and show a link to it, which is an address from the notebook."""
-        write_text(path, text)
-        words = f'<p><a href="{address}">{escape(caption)}</a></p>'
-        self.show(words, f"{caption} ({address})")
 
 
 class Chapter(Page):
@@ -96,29 +39,29 @@ class Chapter(Page):
         self._save()
 
     def fact(self, name: Literal["encoder", "data"], value: dict[str, Any]) -> None:
-        """Record what the whole run rests on."""
+        """Record the encoder or the data that the whole run rests on."""
         self._add("facts", name, value)
 
     def record(self, name: str, estimate: Estimate, unit: str = "share") -> Estimate:
-        """Record a metric and hand it back."""
+        """Record a metric and return it."""
         self._add("metrics", name, write_metric(estimate, unit))
         return estimate
 
     def count(self, name: str, number: float) -> None:
-        """Record a number that was counted, so that it has no interval but itself."""
+        """Record a count, whose interval is the number itself."""
         self.record(name, Estimate(number, number, number, 1), "count")
 
     def recall(self, name: str) -> Estimate:
-        """Return a metric that an earlier chapter of this run, or the last report, recorded."""
+        """Return a metric recorded by an earlier chapter of this run, or by the last report."""
         return read_metric(self._look_up("metrics", name))
 
     def require(self, holds: bool, claims: list[str], reason: str) -> None:
-        """Record that claims cannot be tested in this run, and why, unless something holds."""
+        """Record that claims cannot be tested in this run, and why, unless a condition holds."""
         for claim in () if holds else claims:
             self._add("untestable", claim, reason)
 
     def verdict(self, *numbers: str) -> None:
-        """Judge claims of the ledger by what has been recorded; show and record the verdicts."""
+        """Judge claims of the ledger by the recorded metrics; show and record the verdicts."""
         declared = {claim.id: claim for claim in load_claims()}
         metrics, unmet = self._recorded("metrics"), self._recorded("conditions")
         for number in numbers:
@@ -130,23 +73,23 @@ class Chapter(Page):
             self.show(*show_claim(judged))
 
     def results(self) -> dict[str, Any]:
-        """Return what all chapters of this run have found, with every claim that was judged."""
+        """Return what all chapters of this run have recorded, with every judged claim."""
         kinds = ("encoder", "data", "skipped", "metrics")
         found = {kind: self._recorded(kind) for kind in kinds} | self._recorded("facts")
         claims = [claim for _, claim in sorted(self._recorded("claims").items())]
         return found | {"settings": self.profile.settings, "claims": claims}
 
     def checkpoint(self, name: str, folder: Path) -> None:
-        """Record where a trained model lies."""
-        self._add("checkpoints", name, os.path.relpath(folder, ROOT))
+        """Record the folder of a trained model, relative to the cache."""
+        self._add("checkpoints", name, os.path.relpath(folder, self.store.root))
 
     def leave(self, name: str, folder: Path) -> None:
-        """Record where arrays lie, for the chapters after this one."""
-        self._add("arrays", name, os.path.relpath(folder, ROOT))
+        """Record a folder of arrays, relative to the cache, for later chapters."""
+        self._add("arrays", name, os.path.relpath(folder, self.store.root))
 
     def fetch(self, name: str) -> Path:
-        """Return the folder that an earlier chapter of this run left, or of the last report."""
-        folder = (ROOT / str(self._look_up("arrays", name))).resolve()
+        """Return a folder that an earlier chapter left, in this run or the last report."""
+        folder = (self.store.root / str(self._look_up("arrays", name))).resolve()
         if not folder.is_dir():
             raise UserError(self._ask_for(name))
         return folder
@@ -173,7 +116,7 @@ class Chapter(Page):
         return found[name]
 
     def _ask_for(self, name: str) -> str:
-        """Say which command makes what an earlier chapter should have left."""
+        """Name the command that makes what is missing."""
         if NEEDS_VARIABLE in os.environ:
             return f"No chapter that {self.name} needs has recorded '{name}'."
         sources = {path.stem: path.read_text("utf-8") for path in NOTEBOOKS.glob("[0-8]*.ipynb")}
@@ -185,10 +128,10 @@ class Chapter(Page):
         return f"No chapter before {self.name} records '{name}'."
 
     def _parts(self) -> list[Path]:
-        """List the files of what was recorded, later ones more to be believed.
+        """List the files of what was recorded; later ones override earlier ones.
 
-        In a running report that is by the runner, by the chapters that this one needs, and by it;
-        by hand, by any chapter that ran on this machine, in a report or not, the last one last.
+        In a running report these are the records of the runner, of the chapters that this one
+        needs, and its own; by hand those of every chapter run on this machine, the latest last.
         """
         parts, needs = self.folder / "parts", os.environ.get(NEEDS_VARIABLE)
         if needs is not None:
@@ -198,7 +141,7 @@ class Chapter(Page):
         return sorted(found, key=lambda path: path.stat().st_mtime_ns)
 
     def _recorded(self, kind: str) -> dict[str, Any]:
-        """Return all of a kind that was recorded; by hand also what was published."""
+        """Return everything of a kind that was recorded; by hand the published results too."""
         published = self._paths.reports / "results.json"
         by_hand = NEEDS_VARIABLE not in os.environ and published.is_file()
         recorded: dict[str, Any] = {}
@@ -217,7 +160,7 @@ class Chapter(Page):
 
 
 def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
-    """Begin a notebook: load its profile and say what it runs with."""
+    """Begin a chapter: load its profile, and show it with the versions of the packages."""
     chapter = Chapter(name, load_profile(profile, **overrides))
     versions = ", ".join(f"{package} {number}" for package, number in list_versions().items())
     chapter.say(f"Profile **{chapter.profile.run_name}**. {versions}.")
@@ -227,68 +170,3 @@ def open_chapter(name: str, profile: str, overrides: dict[str, Any]) -> Chapter:
 def list_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that results depend on."""
     return {"Python": platform.python_version()} | package_versions(*VERSIONED)
-
-
-def write_cells(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
-    """Return a table with all values written out, and n beside a single column of estimates."""
-    held = {str(name): frame[name].tolist() for name in frame}
-    estimated = [column for column in held.values() if any(isinstance(v, Estimate) for v in column)]
-    if len(estimated) == 1 and "n" not in held:
-        held["n"] = [getattr(value, "n", None) for value in estimated[0]]
-    cells = {name: [write_cell(v, formats.get(name)) for v in held[name]] for name in held}
-    return pd.DataFrame(cells)
-
-
-def write_cell(value: Any, spec: str | None = None) -> str:
-    """Write a value of a table, by a format such as `{:.1%}` if there is one."""
-    number = value.value if isinstance(value, Estimate) else value
-    if pd.api.types.is_scalar(number) and pd.isna(number):
-        return "-"
-    if isinstance(value, Estimate):
-        return value.brief(spec[2:-1] if spec else "")
-    if spec:
-        return spec.format(value)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        return str(value)
-    return f"{value:,}" if isinstance(value, Integral) else f"{value:z.3f}"
-
-
-def write_table(shown: pd.DataFrame, caption: str) -> str:
-    """Return a table of texts as HTML, in a box that scrolls where there is too little room."""
-    columns = [shown[name] for name in shown]
-    kinds = [' class="number"' * all(map(NUMBER.fullmatch, column)) for column in columns]
-
-    def write_row(tag: str, texts: list[str]) -> str:
-        cells = zip(kinds, texts, strict=True)
-        return "".join(f"<{tag}{kind}>{escape(str(text))}</{tag}>" for kind, text in cells)
-
-    head, words = write_row("th", list(shown.columns)), escape(caption)
-    rows = "\n".join(f"<tr>{write_row('td', row)}</tr>" for row in shown.to_numpy().tolist())
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
-    return (
-        f'<figure class="table"><figcaption>{words}</figcaption>'
-        f'<div class="scroll" role="region" aria-label="{words}" tabindex="0">{table}</div>'
-        "</figure>"
-    )
-
-
-def draw_png(figure: Figure) -> bytes:
-    """Draw a figure with a palette of 256 colours, which makes it a third as large.
-
-    Where a palette would mix up colours, as of twenty classes, the figure is left as it is.
-    """
-    drawn, small = BytesIO(), BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a script that no installed font knows
-        figure.savefig(drawn, dpi=FIGURE_DPI)
-    with Picture.open(drawn) as picture:
-        full = picture.convert("RGB")
-    reduced = full.quantize(256)
-    pictures = full, reduced.convert("RGB")
-    pixels, others = (np.asarray(picture, int).reshape(-1, 3) for picture in pictures)
-    codes = pixels @ (1 << 16, 1 << 8, 1)
-    _, first, sizes = np.unique(codes, return_index=True, return_counts=True)
-    filled = first[sizes >= DOT]
-    mixed_up = np.abs(pixels[filled] - others[filled]).max(initial=0) > VISIBLE
-    (full if mixed_up else reduced).save(small, "PNG", optimize=True)
-    return small.getvalue()

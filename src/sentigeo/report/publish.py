@@ -1,4 +1,4 @@
-"""Run the numbered notebooks and publish what they made, all of it or nothing; or compare it."""
+"""Run the numbered notebooks and publish all that they made or nothing; or compare results."""
 
 import fcntl
 import json
@@ -20,22 +20,24 @@ from sentigeo.profile import Profile
 from sentigeo.report.fingerprint import Conditions, describe_code
 from sentigeo.report.headline import fill_readme
 from sentigeo.report.notebook import list_versions
-from sentigeo.report.runner import Run, Task, find_name, needed_by, run_chapters
+from sentigeo.report.runner import ChapterTask, ReportRun, find_name, needed_by, run_chapters
 from sentigeo.report.site import build_site
 
 SCHEMA = ROOT / "reports" / "results.schema.json"
-COMPLETE = "complete.json"  # lists the files of a stage that may be published
-OURS = (  # what a report owns of the folders that it is published to
+COMPLETE = "complete.json"  # lists the files of a stage that is ready to be published
+OURS = (  # files that a new report replaces or removes
     "figures/[0-8][0-9]_*.png",
     "figures/[0-8][0-9]_*.html",
     "reports/[0-8][0-9]_*.ipynb",
     "reports/site/**/*",
 )
-# Another processor rounds otherwise, and training makes more of it. So a number may move by half
-# the width of its interval, as far as other reviews could have moved it, and by this much in any
-# case, because an interval over reviews knows nothing of a training that went otherwise.
-LEAST_TOLERANCE = 0.02
-# What a run rests on; results of other settings, texts or weights cannot be compared.
+# Another processor rounds otherwise, and training makes more of it. So a number may move by a
+# quarter of its interval's width, which is half of what other reviews could have moved it, and by
+# the least tolerance of its unit where it has no interval or hardly any.
+SHARE_OF_WIDTH = 0.25
+LEAST_TOLERANCE = 0.002  # four of 2,000 reviews
+LEAST_TOLERANCES = {"count": 0.0, "p-value": 0.01}  # of units for which it is another
+# What a run rests on; results with other settings, texts or weights cannot be compared.
 BASIS = ("profile", "settings", "encoder", "data", "skipped")
 Results = dict[str, Any]
 
@@ -46,13 +48,14 @@ def run_report(
     """Execute the numbered notebooks, then put figures, copies, results and site in place.
 
     Everything is written to a stage first. A run that fails or is killed leaves the last report
-    as it was; one that is killed while publishing is finished by the next. A fresh one executes
-    chapters that are in the cache, unchanged, too.
+    as it was; if it is killed while publishing, the next run finishes that. A fresh run also
+    executes chapters that have not changed.
     """
     paths = run_paths(profile.run_name, root)
     with lock_run(paths):
         _publish(paths)
-        stage_report(Run(profile, paths, paths.stage, root, conditions or Conditions()), fresh)
+        run = ReportRun(profile, paths, paths.stage, root, conditions or Conditions())
+        stage_report(run, fresh)
         build_site(paths.stage / "reports", paths.stage / "figures", paths.site_scratch)
         files = [*(paths.stage / "figures").rglob("*"), *(paths.stage / "reports").rglob("*")]
         names = sorted(str(path.relative_to(paths.stage)) for path in files if path.is_file())
@@ -61,7 +64,7 @@ def run_report(
     return paths
 
 
-def stage_report(run: Run, fresh: bool) -> Results:
+def stage_report(run: ReportRun, fresh: bool) -> Results:
     """Put figures, executed notebooks and results into the stage, and return the results."""
     tasks = run.plan()
     results = _merge(run, tasks, run_chapters(tasks, run, fresh=fresh))
@@ -79,13 +82,13 @@ def run_chapter(
     conditions: Conditions | None = None,
     fresh: bool = False,
 ) -> Path:
-    """Execute one chapter, after what it needs that is not in the cache; return its copy."""
+    """Execute one chapter, and before it what it needs and the cache lacks; return its copy."""
     conditions, paths = conditions or Conditions(), run_paths(profile.run_name, root)
     chapter = find_name(name, root)
     if chapter in conditions.skipped:
         raise UserError(f"{chapter} does not apply to this run: {conditions.skipped[chapter]}")
     stage = paths.stage.with_name(f"{paths.name}-chapter")
-    run = Run(profile, paths, stage, root, conditions)
+    run = ReportRun(profile, paths, stage, root, conditions)
     tasks = needed_by(chapter, run.plan())
     with lock_run(paths):
         run_chapters(tasks, run, chapter, fresh)
@@ -106,9 +109,9 @@ def rebuild_site(profile: Profile, root: Path = ROOT) -> RunPaths:
     return paths
 
 
-def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> Results:
+def _merge(run: ReportRun, tasks: list[ChapterTask], seconds: dict[str, float]) -> Results:
     """Join what the chapters recorded, and check that every claim was judged."""
-    told = run.describe_conditions()
+    unfit = run.describe_conditions()
     results = {
         "profile": run.profile.run_name,
         "settings": run.profile.settings,
@@ -117,12 +120,12 @@ def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> Results:
         "versions": list_versions(),
         **describe_code([task.source for task in tasks], run.root),
         "seconds": seconds,
-        "skipped": told["skipped"],
-        "conditions": told["conditions"],
+        "skipped": unfit["skipped"],
+        "conditions": unfit["conditions"],
     }
     results |= merge_parts(run.stage / "parts", [task.name for task in tasks])
-    judged = results["claims"] | told["claims"]
-    results["untestable"] |= told["untestable"]
+    judged = results["claims"] | unfit["claims"]
+    results["untestable"] |= unfit["untestable"]
     for claim in find_claims(run.root / "notebooks"):
         if claim.id not in judged:
             what = "judged" if claim.metric in results["metrics"] else "measured"
@@ -132,26 +135,26 @@ def _merge(run: Run, tasks: list[Task], seconds: dict[str, float]) -> Results:
 
 
 def _link(checkpoints: dict[str, str], paths: RunPaths, root: Path) -> dict[str, str]:
-    """Link trained models under names that stay; return these, relative to the repository."""
+    """Link trained models under stable names; return these, relative to the repository."""
     shutil.rmtree(paths.checkpoints, ignore_errors=True)
     for name, model in checkpoints.items():
         link = paths.checkpoints / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(os.path.relpath((ROOT / model).resolve(), link.parent.resolve()))
+        link.symlink_to(os.path.relpath((paths.cache / model).resolve(), link.parent.resolve()))
     return {name: str((paths.checkpoints / name).relative_to(root)) for name in checkpoints}
 
 
 def check_results(results: Results) -> None:
-    """Refuse results that are not as `results.schema.json` says."""
+    """Refuse results that violate `results.schema.json`."""
     schema = json.loads(SCHEMA.read_text("utf-8"))
     error = best_match(Draft202012Validator(schema).iter_errors(results))
     if error:
         where = f"{error.json_path}: {error.message}"
-        raise UserError(f"results.json is not as its schema says: {where}")
+        raise UserError(f"results.json violates its schema: {where}")
 
 
 def _publish(paths: RunPaths) -> None:
-    """Put a complete stage in the place of an earlier report; safe to repeat after a kill."""
+    """Replace the last report by a complete stage; safe to repeat after a kill."""
     complete = paths.stage / COMPLETE
     if not complete.is_file():
         return
@@ -175,7 +178,7 @@ def _publish(paths: RunPaths) -> None:
 
 @contextmanager
 def lock_run(paths: RunPaths) -> Iterator[None]:
-    """Let one run of a name work at a time; a killed run's lock is released by the system."""
+    """Allow one run of a name at a time; the system releases the lock of a killed run."""
     paths.build.mkdir(parents=True, exist_ok=True)
     with (paths.build / f"{paths.name}.lock").open("w") as file:
         try:
@@ -192,11 +195,11 @@ class Difference:
     what: str
     before: Any
     after: Any
-    tolerance: float | None = None  # how far a number may move; nothing else may
+    tolerance: float | None = None  # how far a number may move; anything else must be equal
 
     @property
     def outside(self) -> bool:
-        """Whether this is more than may be."""
+        """Whether the difference is larger than its tolerance."""
         return self.tolerance is None or abs(self.after - self.before) > self.tolerance
 
     def __str__(self) -> str:
@@ -209,10 +212,10 @@ class Difference:
 def run_again(
     profile: Profile, check: Callable[[Profile], Conditions], root: Path = ROOT, keep: bool = False
 ) -> tuple[Results, Results]:
-    """Return the results that stand written, and those of a run from an empty cache.
+    """Return the results of the last report, and those of a new run from an empty cache.
 
-    It works away from everything published, in `build/reproduce/<run>/`, whose cache is kept if a
-    report should be made from it. What does not fit the run is checked once the cache is empty.
+    The new run touches nothing published: it works in `build/reproduce/<run>/`, whose cache can be
+    kept to make a report from. Its conditions are checked once the cache is empty.
     """
     paths = run_paths(profile.run_name, root)
     path = paths.reports / "results.json"
@@ -226,7 +229,7 @@ def run_again(
     with lock_run(paths):
         shutil.rmtree(paths.cache, ignore_errors=True)
         os.environ[CACHE_VARIABLE] = str(paths.cache)  # for the notebooks too
-        run = Run(profile, paths, paths.stage, root, check(profile))
+        run = ReportRun(profile, paths, paths.stage, root, check(profile))
         fresh = stage_report(run, fresh=True)
         if not keep:
             shutil.rmtree(paths.cache)  # gigabytes; the executed notebooks stay
@@ -234,7 +237,7 @@ def run_again(
 
 
 def compare_results(written: Results, fresh: Results) -> list[Difference]:
-    """List what differs between two results, however little, in the order of the first."""
+    """List all differences between two results, even the smallest, in the order of the first."""
     parts = [Difference(what, written.get(what), fresh.get(what)) for what in BASIS]
     found = [part for part in parts if part.before != part.after]
     found += _compare_metrics(written["metrics"], fresh["metrics"])
@@ -248,14 +251,15 @@ def compare_results(written: Results, fresh: Results) -> list[Difference]:
 
 
 def _compare_metrics(written: Results, fresh: Results) -> Iterator[Difference]:
-    """Yield the metrics that came, went, or are not the same."""
+    """Yield the metrics that were added, removed or changed."""
     for name in dict.fromkeys([*written, *fresh]):
         before, after = written.get(name), fresh.get(name)
         if before is None or after is None:
             yield Difference(name, before and before["value"], after and after["value"])
             continue
         width = 0.0 if before["low"] is None else before["high"] - before["low"]
-        tolerance = max(LEAST_TOLERANCE, float(width) / 2)
+        least = LEAST_TOLERANCES.get(before["unit"], LEAST_TOLERANCE)
+        tolerance = max(least, SHARE_OF_WIDTH * float(width))
         for part in ("n", "unit", "value", "low", "high"):
             pair = before[part], after[part]
             exact = part in ("n", "unit") or None in pair
@@ -264,7 +268,7 @@ def _compare_metrics(written: Results, fresh: Results) -> Iterator[Difference]:
 
 
 def describe_differences(found: list[Difference]) -> str:
-    """Say what differs, what is outside its tolerance first."""
+    """Describe the differences; those outside their tolerance come first."""
     if not found:
         return "Reproduced: every metric and verdict is the same."
     lines = [f"OUTSIDE  {one}" for one in found if one.outside]

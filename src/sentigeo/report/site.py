@@ -17,7 +17,7 @@ from sentigeo.errors import UserError
 from sentigeo.ledger.claims import ledger_table, show_badge
 from sentigeo.paths import SITE_SOURCE
 from sentigeo.report.headline import abstract, answer_samples, fill_template, headline_table
-from sentigeo.report.notebook import write_cell
+from sentigeo.report.page import write_cell
 
 PAGES = ("index.md", "figures.md", "numbers.md")
 FRONT_FIGURE = "04_maps_classes.png"  # what the index page shows large
@@ -31,7 +31,7 @@ Card = dict[str, Any]  # what the index page says about a chapter
 
 
 def build_site(reports: Path, figures: Path, scratch: Path) -> Path:
-    """Build `site/` from the notebooks and results in `reports`, complete without a network."""
+    """Build `site/`, which works offline, from the notebooks and results in `reports`."""
     results_file = reports / "results.json"
     if not results_file.is_file():
         raise UserError("There is no report to build a site from: run 'make report' first.")
@@ -84,7 +84,7 @@ def make_article(notebook: NotebookNode, sizes: Sizes, byline: str) -> None:
 
 
 def join_silent(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """Join code cells that show nothing with the code cell after them, so that one fold is left."""
+    """Merge code cells without output into the next code cell, so that they share one fold."""
     joined: list[NotebookNode] = []
     for cell in cells:
         last = joined[-1] if joined else None
@@ -107,13 +107,13 @@ def show_output(output: NotebookNode, sizes: Sizes) -> NotebookNode:
 
 
 def relink(page: str) -> str:
-    """Lead links to interactive pages and to notebooks to the site's own."""
+    """Redirect links to interactive pages and notebooks to those of the site."""
     page = page.replace('href="../figures/', 'href="figures/')
     return re.sub(r'href="(\w+)\.ipynb', r'href="\1.html', page)
 
 
 def frame_picture(file: str, size: Size, caption: str, more: str = "") -> str:
-    """Return a figure with its caption, which may end in more HTML; a click shows it alone."""
+    """Return a figure with its caption, which may end in more HTML; a click enlarges it."""
     words = escape(caption)
     return (
         f'<figure class="picture"><a href="figures/{file}"><img src="figures/{file}" alt="{words}" '
@@ -123,7 +123,7 @@ def frame_picture(file: str, size: Size, caption: str, more: str = "") -> str:
 
 
 def pick_cover(files: list[str]) -> str | None:
-    """Return the figure that stands for a chapter: the first, unless another tells more."""
+    """Return the figure that represents a chapter: the first, unless another says more."""
     return next((file for file in files if file in COVERS), files[0] if files else None)
 
 
@@ -144,7 +144,7 @@ def _write_pages(results: dict[str, Any], cards: list[Card], sizes: Sizes, pages
         "thumbnail": lambda file: fit_into(THUMBNAIL, sizes[file]),
     }
     for page in PAGES:
-        (pages / page).write_text(fill_template(page, results, **shown), "utf-8")
+        (pages / page).write_text(fill_template(f"{page}.jinja", results, **shown), "utf-8")
 
 
 def _read_size(picture: Path) -> Size:
