@@ -77,8 +77,8 @@ def score_ends(result: DrawResult) -> pd.DataFrame:
 
 def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
     """Return how much a measure differs between two conditions; sets are rows, draws columns."""
-    named = ends["condition"]
-    tables = [ends[named == name].pivot_table(measure, "set", "draw") for name in (after, before)]
+    both = (ends[ends["condition"] == name] for name in (after, before))
+    tables = [scores.pivot_table(measure, "set", "draw") for scores in both]
     return tables[0] - tables[1]
 
 
@@ -92,8 +92,7 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     """Find where training would stop if it ended once hardly any text changes its cluster.
 
     That is when a smaller share of the texts than the tolerance changes, from the second epoch on;
-    `stops` are such epochs, draw by draw, and accuracies are means over draws. A draw that never
-    stops counts with its last epoch.
+    `stops` are such epochs, draw by draw; accuracies are means over draws, at the end where never.
     """
     rows = []
     for (title, condition), found in courses.groupby(["set", "condition"], sort=False):
@@ -103,8 +102,7 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
         row = {"set": title, "condition": condition, "stops": ", ".join(told)}
         last = found.sort_values("epoch").groupby("draw")["accuracy"].last()
         there = stops["accuracy"].fillna(last)
-        means = {"accuracy there": there.mean(), "in the end": last.mean()}
-        rows.append(row | means)
+        rows.append(row | {"accuracy there": there.mean(), "in the end": last.mean()})
     return pd.DataFrame(rows)
 
 
