@@ -155,10 +155,16 @@ def test_half_samples_of_a_mean_have_its_standard_error():
 
 
 def test_a_balanced_mean_resamples_runs_and_cases_within_groups():
-    hits, groups = np.array([[1, 1, 1, 0], [1, 1, 1, 1]]), ["a", "a", "a", "b"]
+    hits, groups = np.array([[1, 1, 1, 0], [1, 1, 1, 1]]), np.array(["a", "a", "a", "b"])
     found = balanced_mean_over_runs(hits, groups, 2000)
     assert (found.value, found.n) == (0.75, 4)
     assert (found.low, found.high) == pytest.approx((0.5, 1.0))  # only the run is left to chance
+
+
+def test_the_rise_of_a_balanced_mean_pairs_runs_and_cases():
+    before = np.array([[1.0, 1, 0, 0], [0, 0, 1, 0]])
+    rise = balanced_mean_over_runs(before + np.eye(4)[3] - before, np.array([0, 0, 0, 2]), 100)
+    assert rise.over(0.0) == Estimate(0.5, 0.5, 0.5, 4, signed=True)
 
 
 def test_a_balanced_mean_varies_as_means_of_groups_do():

@@ -199,25 +199,17 @@ def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Esti
     return bootstrap(mean_of_shares, len(hits), resamples)
 
 
-def balanced_mean_over_runs(hits: ArrayLike, groups: ArrayLike, resamples: int) -> Estimate:
-    """Estimate the mean over (n,) groups of the share of (runs, n) hits.
-
-    Runs are resampled, and cases within their group, so that every group keeps its weight.
-    """
-    values, codes = np.asarray(hits, dtype=float), np.unique(groups, return_inverse=True)[1]
-    rng, shares, found = np.random.default_rng(0), [], []
-    of_runs = _resample_weights(rng, len(values), resamples) @ values  # (resamples, n)
-    for code in range(codes.max() + 1):
-        inside = codes == code
-        shares.append(values[:, inside].mean())
-        weights = _resample_weights(rng, int(inside.sum()), resamples)
-        found.append((of_runs[:, inside] * weights).sum(axis=1))
+def balanced_mean_over_runs(hits: ArrayLike, groups: np.ndarray, resamples: int) -> Estimate:
+    """Estimate the mean over (n,) groups of the share of (runs, n) hits, resampled by group."""
+    values, rng = np.asarray(hits, dtype=float), np.random.default_rng(0)
+    inside = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    runs, *cases = (  # (resamples, m) weights of each run, and of each case of a group
+        rng.multinomial(m, np.full(m, 1 / m), size=resamples) / m
+        for m in (len(values), *map(len, inside))
+    )
+    means, shares = runs @ values, [values[:, own].mean() for own in inside]
+    found = [(means[:, own] * drawn).sum(axis=1) for own, drawn in zip(inside, cases, strict=True)]
     return Estimate(float(np.mean(shares)), *_middle(np.mean(found, axis=0)), values.shape[1])
-
-
-def _resample_weights(rng: np.random.Generator, cases: int, resamples: int) -> np.ndarray:
-    """Return the (resamples, cases) weight of each case in a resample's mean."""
-    return rng.multinomial(cases, np.full(cases, 1 / cases), size=resamples) / cases
 
 
 def half_samples(

@@ -21,7 +21,6 @@ MARKS = "".join(
 _SINGLE = "\u3040-\u30ff\u3400-\u9fff"
 _LETTERS = rf"(?:(?![{_SINGLE}])[\w{MARKS}])+"
 _WORD = re.compile(rf"[{_SINGLE}]|{_LETTERS}(?:['\u2019]{_LETTERS})*|[^\w\s]")
-
 LONGEST = 36  # words and signs of a sentence
 _END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
 

@@ -11,7 +11,6 @@ from sentigeo.analysis.neighbours import (
     METHODS,
     classify_by_cosine,
     compare_controls,
-    compare_hits,
     few_shot_hits,
     find_word,
     learning_curve,
@@ -99,15 +98,6 @@ def test_an_interval_of_uneven_classes_stays_within_what_is_possible():
     hits = np.random.default_rng(0).random((5, 100)) < 0.95
     (found,) = learning_curve({("one", 1): hits}, truth, 500)["estimate"]
     assert 0.7 < found.low < found.value < found.high <= 1
-
-
-def test_the_rise_of_balanced_accuracy_is_paired_and_signed():
-    truth, before = np.array([0, 0, 0, 2]), np.array([[True, True, False, False]] * 2)
-    after = before | np.array([False, False, False, True])
-    found = compare_hits(after, before, truth, 100)
-    assert found.signed
-    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-    assert compare_hits(before, before, truth, 100).high == 0
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from sentigeo.analysis.doses import draw_shots
 from sentigeo.cores import track
 from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
-from sentigeo.stats import Estimate, balanced_mean_over_runs, half_samples, list_estimates
+from sentigeo.stats import balanced_mean_over_runs, half_samples, list_estimates
 
 INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
 METHODS = ("nearest text", "nearest class mean", "logistic regression")
@@ -35,7 +34,7 @@ def few_shot_hits(
     train: np.ndarray, known: np.ndarray, test: np.ndarray, truth: np.ndarray,
     *, counts: list[int], draws: int,
 ) -> dict[tuple[str, int], np.ndarray]:  # fmt: skip
-    """Return (draws, n) hits among test texts by method and number of shots of each class."""
+    """Return (draws, n) hits, 0 or 1, by method and number of shots of each class."""
     hits: dict[tuple[str, int], list[np.ndarray]] = {}
     units, new = unit_rows(train), unit_rows(test)
     for seed in track(range(draws), "drawing shots"):
@@ -44,30 +43,18 @@ def few_shot_hits(
             for method in METHODS:
                 found = _classify(units[rows], known[rows], new, method)
                 hits.setdefault((method, count), []).append(found == truth)
-    return {key: np.stack(found) for key, found in hits.items()}
+    return {key: np.stack(found).astype(float) for key, found in hits.items()}
 
 
 def learning_curve(
     hits: dict[tuple[str, int], np.ndarray], truth: np.ndarray, resamples: int
 ) -> pd.DataFrame:
-    """Estimate the balanced accuracy of (draws, n) hits, given the (n,) classes of the texts.
-
-    Every class counts as much, as it does among the shots; `bottom` and `top` hold 95% of the
-    draws.
-    """
+    """Estimate balanced accuracy from (draws, n) hits; 95% of draws lie in `bottom` to `top`."""
     means = {key: balanced_mean_over_runs(own, truth, resamples) for key, own in hits.items()}
     members = [truth == label for label in np.unique(truth)]
     of_draws = [np.mean([own[:, m].mean(axis=1) for m in members], 0) for own in hits.values()]
     bottom, top = np.quantile(of_draws, [0.025, 0.975], axis=1)
     return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
-
-
-def compare_hits(
-    after: np.ndarray, before: np.ndarray, truth: np.ndarray, resamples: int
-) -> Estimate:
-    """Estimate the rise of balanced accuracy between (draws, n) hits of the same draws."""
-    change = np.subtract(after, before, dtype=float)
-    return replace(balanced_mean_over_runs(change, truth, resamples), signed=True)
 
 
 def nearest_rows(one: np.ndarray, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
