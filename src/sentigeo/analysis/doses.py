@@ -114,7 +114,7 @@ def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarr
 
 
 def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
+    """Draw rows, `count` of each class; a smaller draw is part of a larger one."""
     rng, rows = np.random.default_rng(seed), []
     for number in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == number))

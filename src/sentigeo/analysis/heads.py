@@ -117,7 +117,7 @@ def entropy(attention: Attention) -> np.ndarray:
 
 
 def find_specialised(shares: np.ndarray, threshold: float) -> np.ndarray:
-    """Tell which (layers, heads, kinds - 1) heads give more than so much attention to one kind."""
+    """Tell which (layers, heads, kinds - 1) heads give one kind more attention than a threshold."""
     kinds = shares[..., :-1]  # other words are no kind to specialise in
     z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * kinds[0].size))  # Bonferroni: all heads and kinds
     margins = z * kinds.std(axis=0, ddof=1) / np.sqrt(len(kinds))

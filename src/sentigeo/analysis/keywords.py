@@ -76,12 +76,12 @@ def strip_text(text: str) -> str:
 
 
 def least_texts(texts: int) -> int:
-    """Return how many of so many texts must use a term for it to count: from 2 to 10."""
+    """Return how many texts of a given number must use a term for it to count: from 2 to 10."""
     return min(10, max(2, texts // 20))
 
 
 def share_a_term(texts: Iterable[str], least: int) -> bool:
-    """Tell whether so many texts use the same term, as they do where words are written apart."""
+    """Tell whether `least` texts share a term, as they do where words are written apart."""
     used: Counter[str] = Counter()
     for text in texts:
         terms = set(split_terms(text))
@@ -92,7 +92,7 @@ def share_a_term(texts: Iterable[str], least: int) -> bool:
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
-    """Count words and pairs of words that so many of n texts use, or those with given names."""
+    """Count words and pairs of words that at least `least` of n texts use, or given ones."""
     vocabulary = None if names is None else sorted(set(names))
     counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
     try:
@@ -113,7 +113,7 @@ def class_tfidf(table: np.ndarray) -> np.ndarray:
 
 def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
     """Return (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others."""
-    # Monroe, Colaresi and Quinn (2008): a Dirichlet prior, worth so many uses, has every cluster
+    # Monroe, Colaresi and Quinn (2008): a Dirichlet prior of a given weight has every cluster
     # use words as all together do; so rare words need much evidence.
     table = table.astype(np.float64)
     total = table.sum(axis=0)
