@@ -148,9 +148,9 @@ def _check_doses(texts: pd.DataFrame, kind: Kind, doses: Sequence[int]) -> None:
     for dose in doses:
         count = dose * kind.texts
         if count % 2:
-            raise UserError(f"A dose of {count} texts cannot have as many of each class.")
+            raise UserError(f"A dose of {count} texts cannot be half of each class.")
         if count > most:
-            there = f"only {most} of part '{kind.part}', half of each class, are there"
+            there = f"only {most} of part '{kind.part}', half of each class, are available"
             raise UserError(f"A dose of {count} texts is too large: {there}.")
 
 

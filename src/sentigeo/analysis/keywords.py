@@ -55,13 +55,13 @@ def split_words(text: str) -> list[str]:
 
 
 def is_stop_word(word: str) -> bool:
-    """Tell whether a word says nothing by itself: nor do contractions and single letters."""
+    """Tell whether a word says nothing by itself, as contractions and single letters do not."""
     stem, _, ending = word.partition("'")
     return len(word) < 2 or word in _STOP_WORDS or (stem in _STOP_WORDS and ending in _ENDINGS)
 
 
 def split_terms(text: str) -> list[str]:
-    """Return a text's words but stop words, and pairs of them with nothing in between."""
+    """Return a text's words without stop words, and pairs of those that are adjacent."""
     terms = []
     for phrase in _BREAK.split(text):
         words = [None if is_stop_word(word) else word for word in split_words(phrase)]

@@ -92,7 +92,7 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     """Find where training would stop if it ended once hardly any text changes its cluster.
 
     That is when a smaller share of the texts than the tolerance changes, from the second epoch on;
-    `stops` are such epochs, draw by draw; accuracies are means over draws, at the end where never.
+    `stops` are these epochs by draw; accuracies are means over draws, the last epoch where none is.
     """
     rows = []
     for (title, condition), found in courses.groupby(["set", "condition"], sort=False):
