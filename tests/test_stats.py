@@ -4,6 +4,7 @@ from scipy import stats as scipy_stats
 
 from sentigeo.stats import (
     Estimate,
+    balanced_mean_over_runs,
     balanced_share,
     bootstrap,
     exactly,
@@ -151,6 +152,29 @@ def test_half_samples_of_a_mean_have_its_standard_error():
     assert found.value == values.mean()
     assert found.high - found.value == pytest.approx(1.96 * error, rel=0.06)
     assert found.value - found.low == pytest.approx(1.96 * error, rel=0.06)
+
+
+def test_a_balanced_mean_resamples_runs_and_cases_within_groups():
+    hits, groups = np.array([[1, 1, 1, 0], [1, 1, 1, 1]]), np.array(["a", "a", "a", "b"])
+    found = balanced_mean_over_runs(hits, groups, 2000)
+    assert (found.value, found.n) == (0.75, 4)
+    assert (found.low, found.high) == pytest.approx((0.5, 1.0))  # only the run is left to chance
+
+
+def test_the_rise_of_a_balanced_mean_pairs_runs_and_cases():
+    before = np.array([[1.0, 1, 0, 0], [0, 0, 1, 0]])
+    rise = balanced_mean_over_runs(before + np.eye(4)[3] - before, np.array([0, 0, 0, 2]), 100)
+    assert rise.over(0.0) == Estimate(0.5, 0.5, 0.5, 4, signed=True)
+
+
+def test_a_balanced_mean_varies_as_means_of_groups_do():
+    rng, groups = np.random.default_rng(0), np.repeat([0, 1], [300, 50])
+    hits = np.repeat((rng.random((1, 350)) < 0.7), 3, axis=0)  # equal runs add nothing
+    found = balanced_mean_over_runs(hits, groups, 4000)
+    own = [hits[0, groups == group] for group in (0, 1)]
+    error = np.sqrt(sum(part.var() / part.size for part in own)) / 2
+    assert found.value == pytest.approx(np.mean([part.mean() for part in own]))
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.06)
 
 
 def test_balanced_share_counts_groups_alike():

@@ -1,6 +1,6 @@
 import pytest
 
-from sentigeo.text import clean_text, excerpt, find_words, words
+from sentigeo.text import clean_text, excerpt, find_words, split_sentences, words
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,23 @@ from sentigeo.text import clean_text, excerpt, find_words, words
 )
 def test_clean_text(raw, clean):
     assert clean_text(raw) == clean
+
+
+def test_sentences_end_behind_their_signs():
+    text = 'Good film. "Really?" he asked. Costs $3.50! '
+    assert split_sentences(text) == ["Good film.", '"Really?', "he asked.", "Costs $3.50!"]
+
+
+def test_long_sentences_are_cut():
+    pieces = split_sentences("one, two " * 30)
+    assert [len(piece.split()) for piece in pieces] == [24, 24, 12]
+
+
+def test_sentences_without_spaces_end_too():
+    assert split_sentences("\u597d\u770b\u3002\u4e0d\u597d\uff01") == [
+        "\u597d\u770b\u3002",
+        "\u4e0d\u597d\uff01",
+    ]
 
 
 def test_words_keep_contractions_whole():

@@ -199,6 +199,19 @@ def balanced_share(hits: np.ndarray, groups: np.ndarray, resamples: int) -> Esti
     return bootstrap(mean_of_shares, len(hits), resamples)
 
 
+def balanced_mean_over_runs(hits: ArrayLike, groups: np.ndarray, resamples: int) -> Estimate:
+    """Estimate the mean over (n,) groups of the share of (runs, n) hits, resampled by group."""
+    values, rng = np.asarray(hits, dtype=float), np.random.default_rng(0)
+    inside = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    runs, *cases = (  # (resamples, m) weights of each run, and of each case of a group
+        rng.multinomial(m, np.full(m, 1 / m), size=resamples) / m
+        for m in (len(values), *map(len, inside))
+    )
+    means, shares = runs @ values, [values[:, own].mean() for own in inside]
+    found = [(means[:, own] * drawn).sum(axis=1) for own, drawn in zip(inside, cases, strict=True)]
+    return Estimate(float(np.mean(shares)), *_middle(np.mean(found, axis=0)), values.shape[1])
+
+
 def half_samples(
     statistic: Statistic, cases: int, halves: int = HALVES, lowest: float = 0.0
 ) -> Estimate:

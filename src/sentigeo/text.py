@@ -21,6 +21,8 @@ MARKS = "".join(
 _SINGLE = "\u3040-\u30ff\u3400-\u9fff"
 _LETTERS = rf"(?:(?![{_SINGLE}])[\w{MARKS}])+"
 _WORD = re.compile(rf"[{_SINGLE}]|{_LETTERS}(?:['\u2019]{_LETTERS})*|[^\w\s]")
+LONGEST = 36  # words and signs of a sentence
+_END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
 
 
 def clean_text(text: str) -> str:
@@ -36,6 +38,17 @@ def words(text: str) -> list[str]:
 def find_words(text: str) -> list[tuple[int, int]]:
     """Return where the words and signs of a text begin and end."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text after full stops, question and exclamation marks; cut what is too long."""
+    found = []
+    for sentence in _END.split(text):
+        spans = find_words(sentence)
+        for start in range(0, len(spans), LONGEST):
+            piece = spans[start : start + LONGEST]
+            found.append(sentence[piece[0][0] : piece[-1][1]])
+    return found
 
 
 def excerpt(text: str, width: int = 160) -> str:

@@ -127,7 +127,7 @@ def test_the_same_draws_give_the_same_numbers(made_up):
     [
         ("edited", 21, "42 texts is too large: only 40 of part 'natural_train', half of each"),
         ("handcrafted", 42, "42 texts is too large: only 40 of part 'contrastive'"),
-        ("ordinary", 7, "7 texts cannot have as many of each class"),
+        ("ordinary", 7, "7 texts cannot be half of each class"),
     ],
 )
 def test_an_impossible_dose_is_one_sentence(made_up, name, dose, message):

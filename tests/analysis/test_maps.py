@@ -175,6 +175,13 @@ def test_seeds_are_compared_with_the_first(groups):
     assert np.isnan(found.loc["after", "least shared"])
 
 
+def test_seeds_of_maps_of_few_points_are_compared(groups):
+    points = groups[0][:12, :2]
+    maps = {"before": [Map("tsne", seed, points * (1 + seed), points) for seed in range(2)]}
+    found = compare_seeds(maps, "tsne").set_index("vectors")
+    assert found.loc["before"].tolist() == [2, 1.0, 1.0]
+
+
 def test_estimates_of_variance_and_fisher_ratio(groups):
     vectors, labels = groups[:2]
     variance = estimate_variance(vectors, halves=5)

@@ -9,7 +9,6 @@ from sklearn.preprocessing import normalize
 from sentigeo.analysis.doses import draw_shots
 from sentigeo.analysis.neighbours import (
     METHODS,
-    balance_hits,
     classify_by_cosine,
     compare_controls,
     few_shot_hits,
@@ -70,7 +69,7 @@ def test_more_shots_classify_better(groups):
         vectors[:120], labels[:120], vectors[120:], labels[120:], counts=[1, 16], draws=6
     )
     assert hits["nearest text", 1].shape == (6, 120)
-    curve = unfold(learning_curve(hits, 100)).set_index(["method", "shots"])
+    curve = unfold(learning_curve(hits, labels[120:], 100)).set_index(["method", "shots"])
     for method in METHODS:
         assert curve.loc[(method, 16), "value"] > curve.loc[(method, 1), "value"]
         row = curve.loc[(method, 1)]
@@ -85,9 +84,20 @@ def test_nearest_rows_come_in_order():
 
 def test_every_class_counts_as_much():
     truth = np.array([0, 0, 0, 2])
-    balanced = balance_hits(np.array([[True, True, True, False]]), truth)
-    assert balanced.mean() == pytest.approx(0.5)
-    assert balance_hits(np.ones((1, 4), bool), truth).mean() == pytest.approx(1)
+    hits = {("one", 1): np.array([[True, True, True, False], [False, True, True, True]])}
+    (row,) = unfold(learning_curve(hits, truth, 100)).to_dict("records")
+    assert row["value"] == pytest.approx((3 / 3 + 0 + 2 / 3 + 1) / 4)
+    assert (row["bottom"], row["top"]) == pytest.approx((0.5 + 0.025 / 3, 5 / 6 - 0.025 / 3))
+    assert row["n"] == 4
+
+
+def test_an_interval_of_uneven_classes_stays_within_what_is_possible():
+    truth = np.repeat([0, 1], [90, 10])
+    (sure,) = learning_curve({("one", 1): np.ones((5, 100), bool)}, truth, 100)["estimate"]
+    assert (sure.value, sure.low, sure.high) == pytest.approx((1.0, 1.0, 1.0))
+    hits = np.random.default_rng(0).random((5, 100)) < 0.95
+    (found,) = learning_curve({("one", 1): hits}, truth, 500)["estimate"]
+    assert 0.7 < found.low < found.value < found.high <= 1
 
 
 @pytest.fixture(scope="module")

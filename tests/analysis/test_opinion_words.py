@@ -9,7 +9,6 @@ from sentigeo.analysis.opinion_words import (
     find_negated,
     find_opinion,
     learn_opinion_words,
-    split_sentences,
     tag_texts,
 )
 from sentigeo.errors import UserError
@@ -85,11 +84,6 @@ def test_no_opinion_words_at_all():
     assert tag_texts(known, ["great film"], np.array([1]))["tag"].tolist() == ["few opinions"]
 
 
-def test_sentences_end_behind_their_signs():
-    text = 'Good film. "Really?" he asked. Costs $3.50! '
-    assert split_sentences(text) == ["Good film.", '"Really?', "he asked.", "Costs $3.50!"]
-
-
 @pytest.mark.parametrize(
     ("sentence", "found"),
     [
@@ -129,18 +123,6 @@ def test_half_of_the_sentences_negate_an_opinion():
     assert draw_sentences(["Short.", neutral], OPINIONS, 5) == [neutral, "Short."]
     with pytest.raises(UserError, match="No text has a word"):
         draw_sentences([" "], OPINIONS, 5)
-
-
-def test_long_sentences_are_cut():
-    pieces = split_sentences("one, two " * 30)
-    assert [len(piece.split()) for piece in pieces] == [24, 24, 12]
-
-
-def test_sentences_without_spaces_end_too():
-    assert split_sentences("\u597d\u770b\u3002\u4e0d\u597d\uff01") == [
-        "\u597d\u770b\u3002",
-        "\u4e0d\u597d\uff01",
-    ]
 
 
 def test_single_words_are_no_negations():

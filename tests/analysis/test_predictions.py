@@ -14,15 +14,18 @@ from sentigeo.analysis.predictions import (
     SOME,
     UNDECIDED,
     calibration_error,
+    compare_arms,
+    compare_models,
     consistency_by_phenomenon,
     crossed_difference,
     crossed_mean,
+    crossed_share,
     describe_effect,
     equivalence,
+    estimate_endpoints,
     list_outcomes,
     list_phenomena,
     outcomes,
-    pair_consistency,
     pair_sides,
     reliability,
     report_classes,
@@ -115,7 +118,8 @@ def test_consistency_is_that_of_argmax_where_logits_tie():
     logits = rng.integers(-1, 2, size=(40, len(TEXTS), 2)).astype(np.float32)
     margins = logits[..., 1] - logits[..., 0]
     found = score_pairs(margins, TEXTS, np.ones(40))["consistency"]
-    expected = [pair_consistency(TEXTS, run.argmax(axis=1)).to_numpy() for run in logits]
+    right = logits.argmax(axis=-1) == TEXTS["label"].to_numpy()
+    expected = [pd.Series(run).groupby(TEXTS["pair"].to_numpy(), sort=False).all() for run in right]
     assert found.tolist() == np.array(expected).tolist()
     assert found.any()
 
@@ -169,16 +173,87 @@ CHANCES = np.array([[0.95, 0.05], [0.1, 0.9], [0.45, 0.55], [0.6, 0.4]])
 LABELS = np.array([0, 0, 1, 0])  # the second is wrong at confidence 0.9
 
 
-def test_pair_consistency_by_hand():
-    found = pair_consistency(CHALLENGE, PREDICTED)
-    assert found.to_dict() == {"p2": True, "p1": False, "p3": False}
-    assert found.index.tolist() == ["p2", "p1", "p3"]
+def wilson(hits, n):
+    found = stats.binomtest(hits, n).proportion_ci(0.95, "wilson")
+    return pytest.approx((hits / n, found.low, found.high))
+
+
+def bounds(found):
+    return found.value, found.low, found.high
 
 
 def test_scores_by_hand():
     found = score_challenge(CHALLENGE, PREDICTED, resamples=100)
     assert (found["challenge_accuracy"].value, found["challenge_accuracy"].n) == (0.5, 6)
-    assert (found["challenge_consistency"].value, found["challenge_consistency"].n) == (1 / 3, 3)
+    assert bounds(found["challenge_consistency"]) == wilson(1, 3)
+    assert found["challenge_consistency"].n == 3
+    mixed = np.array([5, 0, 3, 2, 1, 4])  # no pair in two rows that follow each other
+    again = score_challenge(CHALLENGE.iloc[mixed], PREDICTED[mixed], resamples=100)
+    assert again["challenge_consistency"] == found["challenge_consistency"]
+    assert again["challenge_accuracy"].value == 0.5
+
+
+def test_accuracy_keeps_the_sides_of_a_pair_together():
+    one_side = np.zeros(6, int)  # half of every pair is right, whichever pairs are drawn
+    for predicted in (one_side, np.stack([one_side, 1 - one_side])):
+        found = score_challenge(CHALLENGE, predicted, resamples=100)
+        assert bounds(found["challenge_accuracy"]) == (0.5, 0.5, 0.5)
+    assert found["challenge_accuracy"].n == 3
+
+
+def test_scores_of_repeated_runs_by_hand():
+    found = score_challenge(CHALLENGE, np.stack([PREDICTED, CHALLENGE["label"]]), resamples=100)
+    assert found["challenge_accuracy"].value == 0.75
+    assert found["challenge_consistency"] == crossed_share(np.array([[1, 0, 0], [1, 1, 1]]))
+
+
+def test_models_are_compared_seed_by_seed_as_far_as_both_have_them():
+    rng = np.random.default_rng(5)
+    hits = {("x", name): rng.random((runs, 40)) < 0.5 for name, runs in (("few", 2), ("all", 5))}
+    hits["x", "single"] = rng.random((1, 40)) < 0.5
+    hits |= {("y", name): ~hits["x", name] for name in ("few", "all", "single")}
+    few, every, single = (hits["x", name] for name in ("few", "all", "single"))
+    assert compare_models(hits, "few", "all") == {
+        "x": crossed_difference(few, every[:2]), "y": crossed_difference(~few, ~every[:2])
+    }  # fmt: skip
+    found = compare_models(hits, "all", "single")["x"]
+    assert found == crossed_difference(every, np.repeat(single, 5, axis=0))
+
+
+def score_four_pairs(rise=0.0):
+    """Return the endpoints of three runs, whose positive sides are higher by so much."""
+    margins = (
+        np.repeat(MARGINS, 3, axis=0) + [[0.0], [0.1], [0.2]] + rise * TEXTS["label"].to_numpy()
+    )
+    return score_pairs(margins, TEXTS, np.full(3, 2.0))
+
+
+def test_endpoints_are_estimated_by_tier_and_model():
+    pairs = {
+        ("hard", "one"): score_pairs(MARGINS, TEXTS, SPREAD),
+        ("hard", "three"): score_four_pairs(),
+    }
+    found = estimate_endpoints(pairs)
+    assert len(found) == 6
+    assert bounds(found["consistency", "hard", "one"]) == wilson(1, 4)
+    assert found["logit_difference", "hard", "one"] == crossed_mean(np.array([[2.0, 0.5, -1, 0]]))
+    assert found["rank_accuracy", "hard", "one"].value == 0.625
+    assert found["logit_difference", "hard", "three"].value == pytest.approx(0.375)
+    assert found["rank_accuracy", "hard", "three"].high == 1.0
+
+
+def test_arms_are_compared_with_none_by_hand():
+    pairs = {("hard", "without"): score_four_pairs(), ("hard", "with"): score_four_pairs(0.2)}
+    pairs["hard", "probe"] = pairs["hard", "without"]
+    smallest = {"logit_difference": 0.05, "consistency": 0.5}
+    found = compare_arms(pairs, smallest, ["with"])
+    assert list(found) == [("logit_difference", "hard", "with"), ("consistency", "hard", "with")]
+    change, told = found["logit_difference", "hard", "with"]
+    assert change.signed
+    assert bounds(change) == pytest.approx((0.1, 0.1, 0.1))  # 0.2 of a spread of 2, in every pair
+    assert told == f"{EFFECT} (TOST p = 1.000)"
+    wider = compare_arms(pairs, {"logit_difference": 0.3}, ["with"])
+    assert wider["logit_difference", "hard", "with"][1] == f"{SMALL} (TOST p < 0.001)"
 
 
 def test_phenomena_by_hand():
@@ -307,7 +382,17 @@ def test_a_share_stays_within_its_bounds():
     hits = np.zeros((4, 20))
     hits[:, 0] = hits[0, 1] = 1
     assert crossed_mean(hits).low < 0
-    assert crossed_mean(hits, bounds=(0.0, 1.0)).low == 0.0
+    assert crossed_share(hits).low == 0.0
+    assert crossed_share(1 - hits).high == 1.0
+    assert crossed_share(hits).high == crossed_mean(hits).high
+
+
+@pytest.mark.parametrize("hits", [0, 2, 10, 20])
+def test_the_share_of_a_single_run_has_wilsons_interval(hits):
+    found = crossed_share(np.arange(20)[np.newaxis] < hits)
+    assert bounds(found) == wilson(hits, 20)
+    assert found.n == 20
+    assert found.low < found.high
 
 
 def test_differences_are_paired_and_signed():

@@ -42,7 +42,7 @@ def test_scores_by_hand():
     assert uneven["effective"] == pytest.approx(np.exp(entropy) / 2)
 
 
-def test_a_course_has_a_row_an_epoch():
+def test_a_course_has_one_row_per_epoch():
     runs = [make_run("kl", 0, [0, 1, 0, 1], LABELS), make_run("mlm", 1, [0, 0, 0, 0])]
     frame = score_courses(runs)
     assert frame["condition"].tolist() == ["kl", "kl", "mlm"]
@@ -78,7 +78,7 @@ def test_stopping_when_hardly_any_text_changes():
     (row,) = stop_early(courses, 0.01).to_dict("records")
     assert row == {
         "set": "toy", "condition": "kl", "stops": "3, never",
-        "accuracy there": 0.75, "in the end": 1.0,
+        "accuracy there": 0.875, "in the end": 1.0,  # of 0.75 and, where it never stops, 1
     }  # fmt: skip
     assert stop_early(courses, 0.3)["stops"].tolist() == ["2, 2"]
 
@@ -115,6 +115,14 @@ def test_differences_by_set_and_draw():
     found = compare(ends, "accuracy", "kl", "kmeans")
     assert np.allclose(found.loc["x"], [0.4, 0.4])
     assert np.allclose(found.loc["y"], [-0.1, -0.1])
+
+
+def test_the_difference_of_one_set_and_one_draw():
+    rows = [("x", 0, "kmeans", 0.5), ("x", 0, "kl", 0.9)]
+    ends = pd.DataFrame(rows, columns=["set", "draw", "condition", "accuracy"])
+    found = compare(ends, "accuracy", "kl", "kmeans")
+    assert found.shape == (1, 1)
+    assert found.loc["x"].tolist() == pytest.approx([0.4])
 
 
 def test_sizes_over_time():

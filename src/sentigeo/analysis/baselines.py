@@ -19,13 +19,12 @@ from sklearn.svm import LinearSVC
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from sentigeo.analysis.keywords import share_a_term
-from sentigeo.analysis.opinion_words import split_sentences
 from sentigeo.cache import Store, load_array, save_arrays
 from sentigeo.encoder.corpus import Corpus
 from sentigeo.errors import UserError
 from sentigeo.hashes import hash_array
 from sentigeo.profile import Profile
-from sentigeo.text import words
+from sentigeo.text import split_sentences, words
 
 # What validation chooses from; the first of equals is taken.
 LEAST = (2, 5)  # texts that must use a term for it to count

@@ -192,7 +192,7 @@ def pick_stable(study: pd.DataFrame) -> int:
 
 
 def possible_numbers(different: int, asked: int | None) -> list[int]:
-    """Return values of k to try on so many different vectors: from 2, and the one asked for."""
+    """Return values of k to try on a number of different vectors: from 2, and the one asked for."""
     # Either half has two vectors for each cluster; for the number asked for, one will do.
     numbers = set(range(2, max(2, min(10, different // 4)) + 1))
     return sorted(numbers | ({asked} if asked and asked <= different // 2 else set()))

@@ -35,7 +35,7 @@ class PairCounts:
         return np.append(self.within.sum(axis=1), self.between.sum())
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the (classes + 1,) means and standard deviations, not numbers without a pair."""
+        """Return the (classes + 1,) means and standard deviations, NaN where there is no pair."""
         with np.errstate(invalid="ignore"):
             means, squares = self.sums.T / self.sizes
         return means, np.sqrt(np.maximum(squares - means**2, 0))
@@ -50,7 +50,7 @@ class PairCounts:
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Return (n, d) float64 vectors of length 1; one of length 0 stays, its cosines are 0."""
+    """Return (n, d) float64 vectors of length 1; one of length 0 is kept, with cosines of 0."""
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise UserError("The vectors hold values that are not numbers.")
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
@@ -94,7 +94,7 @@ def bin_cosines(cosines: np.ndarray, span: Span) -> np.ndarray:
 
 
 def _blocks(first: np.ndarray, second: np.ndarray, same: bool) -> Iterator[np.ndarray]:
-    """Yield the cosines of pairs, flat; of a group with itself every pair once."""
+    """Yield the cosines of pairs, flattened; within a group, every pair once."""
     for i in range(0, len(first), BLOCK):
         for j in range(i if same else 0, len(second), BLOCK):
             block = first[i : i + BLOCK] @ second[j : j + BLOCK].T
@@ -195,7 +195,7 @@ def learn_transforms(train: np.ndarray) -> dict[str, Callable[[np.ndarray], np.n
 
 
 def threshold_curve(counts: PairCounts) -> pd.DataFrame:
-    """Rate each threshold, a bin, that takes pairs beyond it for pairs of one class."""
+    """Rate each bin as a threshold beyond which pairs are taken to be of one class."""
     same = counts.within.sum(axis=0)[::-1].cumsum()[::-1]
     every = same + counts.between[::-1].cumsum()[::-1]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -212,7 +212,7 @@ def best_threshold(counts: PairCounts) -> float:
 
 
 def top_cosines(counts: PairCounts, share: float) -> float:
-    """Return the threshold that such a share of all pairs pass."""
+    """Return the threshold that a given share of all pairs pass."""
     every = counts.within.sum(axis=0) + counts.between
     above = every[::-1].cumsum() / every.sum()
     place = BINS - 1 - int(np.searchsorted(above, share))

@@ -114,7 +114,7 @@ def draw_rows(texts: pd.DataFrame, part: str, count: int, draw: int) -> np.ndarr
 
 
 def draw_shots(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Draw the rows of so many texts of each class; a smaller draw is part of a larger one."""
+    """Draw rows, `count` of each class; a smaller draw is part of a larger one."""
     rng, rows = np.random.default_rng(seed), []
     for number in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == number))
@@ -148,9 +148,9 @@ def _check_doses(texts: pd.DataFrame, kind: Kind, doses: Sequence[int]) -> None:
     for dose in doses:
         count = dose * kind.texts
         if count % 2:
-            raise UserError(f"A dose of {count} texts cannot have as many of each class.")
+            raise UserError(f"A dose of {count} texts cannot be half of each class.")
         if count > most:
-            there = f"only {most} of part '{kind.part}', half of each class, are there"
+            there = f"only {most} of part '{kind.part}', half of each class, are available"
             raise UserError(f"A dose of {count} texts is too large: {there}.")
 
 

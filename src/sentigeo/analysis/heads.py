@@ -29,7 +29,7 @@ class Lookups:
     others: list[np.ndarray]  # n times (layers, heads, k)
 
     def differences(self) -> np.ndarray:
-        """Return the (n, layers, heads) differences to the mean of the others."""
+        """Return the (n, layers, heads) differences from the mean of the others."""
         both = zip(self.observed, self.others, strict=True)
         return np.array([observed - others.mean(axis=-1) for observed, others in both])
 
@@ -45,7 +45,7 @@ class StratifiedLookups:
 
 @dataclass(frozen=True)
 class LookupTest:
-    """What became of a comparison for every head; p-values are corrected for all of them."""
+    """The result of a comparison for every head; p-values are corrected for all of them."""
 
     gain: np.ndarray  # (layers, heads) mean difference of attention; none without texts to compare
     p_values: np.ndarray  # (layers, heads), see `_correct`
@@ -117,7 +117,7 @@ def entropy(attention: Attention) -> np.ndarray:
 
 
 def find_specialised(shares: np.ndarray, threshold: float) -> np.ndarray:
-    """Tell which (layers, heads, kinds - 1) heads give more than so much attention to one kind."""
+    """Tell which (layers, heads, kinds - 1) heads give one kind more attention than a threshold."""
     kinds = shares[..., :-1]  # other words are no kind to specialise in
     z = norm.ppf(1 - (1 - CONFIDENCE) / (2 * kinds[0].size))  # Bonferroni: all heads and kinds
     margins = z * kinds.std(axis=0, ddof=1) / np.sqrt(len(kinds))

@@ -55,13 +55,13 @@ def split_words(text: str) -> list[str]:
 
 
 def is_stop_word(word: str) -> bool:
-    """Tell whether a word says nothing by itself: nor do contractions and single letters."""
+    """Tell whether a word says nothing by itself, as contractions and single letters do not."""
     stem, _, ending = word.partition("'")
     return len(word) < 2 or word in _STOP_WORDS or (stem in _STOP_WORDS and ending in _ENDINGS)
 
 
 def split_terms(text: str) -> list[str]:
-    """Return a text's words but stop words, and pairs of them with nothing in between."""
+    """Return a text's words without stop words, and pairs of those that are adjacent."""
     terms = []
     for phrase in _BREAK.split(text):
         words = [None if is_stop_word(word) else word for word in split_words(phrase)]
@@ -76,12 +76,12 @@ def strip_text(text: str) -> str:
 
 
 def least_texts(texts: int) -> int:
-    """Return how many of so many texts must use a term for it to count: from 2 to 10."""
+    """Return how many texts of a given number must use a term for it to count: from 2 to 10."""
     return min(10, max(2, texts // 20))
 
 
 def share_a_term(texts: Iterable[str], least: int) -> bool:
-    """Tell whether so many texts use the same term, as they do where words are written apart."""
+    """Tell whether `least` texts share a term, as they do where words are written apart."""
     used: Counter[str] = Counter()
     for text in texts:
         terms = set(split_terms(text))
@@ -92,7 +92,7 @@ def share_a_term(texts: Iterable[str], least: int) -> bool:
 
 
 def count_terms(texts: Sequence[str], least: int, names: Sequence[str] | None = None) -> Terms:
-    """Count words and pairs of words that so many of n texts use, or those with given names."""
+    """Count words and pairs of words that at least `least` of n texts use, or given ones."""
     vocabulary = None if names is None else sorted(set(names))
     counter = CountVectorizer(analyzer=split_terms, min_df=least, vocabulary=vocabulary)
     try:
@@ -113,7 +113,7 @@ def class_tfidf(table: np.ndarray) -> np.ndarray:
 
 def log_odds(table: np.ndarray, prior: float = PRIOR) -> np.ndarray:
     """Return (k, v) z-scores of (k, v) uses: a term's log-odds in a cluster against all others."""
-    # Monroe, Colaresi and Quinn (2008): a Dirichlet prior, worth so many uses, has every cluster
+    # Monroe, Colaresi and Quinn (2008): a Dirichlet prior of a given weight has every cluster
     # use words as all together do; so rare words need much evidence.
     table = table.astype(np.float64)
     total = table.sum(axis=0)

@@ -17,7 +17,7 @@ from sentigeo.cache import Store, load_array, package_versions, save_arrays
 from sentigeo.cores import run_in_processes
 from sentigeo.errors import UserError
 from sentigeo.hashes import hash_array, hash_code
-from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates
+from sentigeo.stats import Estimate, bootstrap, half_samples, list_estimates, range_over
 
 NEIGHBOURS = 15  # of a point, for UMAP and for the measures of faithfulness
 Drawn = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]  # points, and how to place others
@@ -115,7 +115,7 @@ def some_rows(count: int, most: int) -> np.ndarray:
 
 
 def largest_perplexity(points: int) -> int:
-    """Return the largest perplexity that a map of so many points allows."""
+    """Return the largest perplexity that a map of a given number of points allows."""
     return (points - 1) // 3
 
 
@@ -134,7 +134,7 @@ def estimate_variance(vectors: np.ndarray, halves: int) -> Estimate:
 
 def faithfulness(vectors: np.ndarray, points: np.ndarray) -> dict[str, float]:
     """Measure how well (n, 2) points keep the nearest neighbours of (n, d) vectors; 1 is best."""
-    neighbours = min(NEIGHBOURS, (len(vectors) - 1) // 2)
+    neighbours = _count_neighbours(len(vectors))
     trust = float(trustworthiness(vectors, points, n_neighbors=neighbours))
     return {"trustworthiness": trust, "overlap": neighbour_overlap(vectors, points, neighbours)}
 
@@ -148,8 +148,7 @@ def compare_maps(maps: dict[str, list[Map]], vectors: dict[str, np.ndarray]) -> 
     ]
     measured = pd.DataFrame(rows).melt(["stage", "method"], var_name="measure")
     groups = measured.groupby(["stage", "method", "measure"], sort=False)["value"]
-    spread = groups.agg(["mean", "min", "max", "size"])
-    found = {key: Estimate(*row) for key, *row in spread.itertuples(name=None)}
+    found = {key: range_over(values) for key, values in groups}
     return list_estimates(found, "stage", "method", "measure")
 
 
@@ -158,7 +157,8 @@ def compare_seeds(maps: dict[str, list[Map]], method: str) -> pd.DataFrame:
     rows = []
     for stage, several in maps.items():
         points = [drawn.fitted for drawn in several if drawn.method == method]
-        shared = [neighbour_overlap(points[0], other, NEIGHBOURS) for other in points[1:]]
+        neighbours = _count_neighbours(len(points[0]))
+        shared = [neighbour_overlap(points[0], other, neighbours) for other in points[1:]]
         rows.append((stage, len(points), min(shared, default=None), max(shared, default=None)))
     return pd.DataFrame(rows, columns=["vectors", "seeds", "least shared", "most shared"])
 
@@ -171,6 +171,11 @@ def neighbour_overlap(first: np.ndarray, second: np.ndarray, neighbours: int) ->
     ]
     shared = [len(np.intersect1d(a, b)) for a, b in zip(*near, strict=True)]
     return float(np.mean(shared) / neighbours)
+
+
+def _count_neighbours(points: int) -> int:
+    """Return how many neighbours to compare on a map; few points do not have as many as usual."""
+    return min(NEIGHBOURS, (points - 1) // 2)
 
 
 def _check_vectors(vectors: np.ndarray) -> None:

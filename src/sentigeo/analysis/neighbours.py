@@ -16,7 +16,7 @@ from sentigeo.analysis.doses import draw_shots
 from sentigeo.cores import track
 from sentigeo.encoder.tokens import tokenize
 from sentigeo.errors import UserError
-from sentigeo.stats import half_samples, list_estimates, mean_over_runs
+from sentigeo.stats import balanced_mean_over_runs, half_samples, list_estimates
 
 INVERSE_PENALTY = 100.0  # of logistic regression: vectors of length 1 are close to each other
 METHODS = ("nearest text", "nearest class mean", "logistic regression")
@@ -34,7 +34,7 @@ def few_shot_hits(
     train: np.ndarray, known: np.ndarray, test: np.ndarray, truth: np.ndarray,
     *, counts: list[int], draws: int,
 ) -> dict[tuple[str, int], np.ndarray]:  # fmt: skip
-    """Return (draws, n) weighted hits among test texts by method and drawn shots of each class."""
+    """Return (draws, n) hits, 0 or 1, by method and number of shots of each class."""
     hits: dict[tuple[str, int], list[np.ndarray]] = {}
     units, new = unit_rows(train), unit_rows(test)
     for seed in track(range(draws), "drawing shots"):
@@ -43,19 +43,16 @@ def few_shot_hits(
             for method in METHODS:
                 found = _classify(units[rows], known[rows], new, method)
                 hits.setdefault((method, count), []).append(found == truth)
-    return {key: balance_hits(np.stack(found), truth) for key, found in hits.items()}
+    return {key: np.stack(found).astype(float) for key, found in hits.items()}
 
 
-def balance_hits(hits: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Weigh (draws, n) hits so that every class counts as much, as it does among the shots."""
-    sizes = np.bincount(truth)
-    return np.asarray(hits * (len(truth) / (sizes > 0).sum() / np.maximum(sizes, 1))[truth])
-
-
-def learning_curve(hits: dict[tuple[str, int], np.ndarray], resamples: int) -> pd.DataFrame:
-    """Summarise (draws, n) weighted hits; `bottom` and `top` are the range of 95% of the draws."""
-    means = {key: mean_over_runs(found, resamples) for key, found in hits.items()}
-    of_draws = [found.mean(axis=1) for found in hits.values()]
+def learning_curve(
+    hits: dict[tuple[str, int], np.ndarray], truth: np.ndarray, resamples: int
+) -> pd.DataFrame:
+    """Estimate balanced accuracy from (draws, n) hits; 95% of draws lie in `bottom` to `top`."""
+    means = {key: balanced_mean_over_runs(own, truth, resamples) for key, own in hits.items()}
+    members = [truth == label for label in np.unique(truth)]
+    of_draws = [np.mean([own[:, m].mean(axis=1) for m in members], 0) for own in hits.values()]
     bottom, top = np.quantile(of_draws, [0.025, 0.975], axis=1)
     return list_estimates(means, "method", "shots").assign(bottom=bottom, top=top)
 

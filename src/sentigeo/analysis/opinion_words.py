@@ -1,6 +1,5 @@
 """Opinion words, whose log-odds in training reviews of a class stand out, and their negation."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import pandas as pd
 from sentigeo.analysis.keywords import count_terms, least_texts, log_odds, split_words
 from sentigeo.errors import UserError
 from sentigeo.stats import exactly, share
-from sentigeo.text import find_words
+from sentigeo.text import find_words, split_sentences
 
 CLEAR = 3.0  # z-score that makes a term an opinion word
 SIDE = 0.2  # share of opinion words by which one side must outweigh the other
@@ -30,8 +29,7 @@ NEGATIONS = {
     "nothing", "rarely", "scarcely", "without",
 }  # fmt: skip
 REACH = 5  # words after a negation or a word of contrast that are in its scope
-SHORTEST, LONGEST = 6, 36  # words and signs of a sentence
-_END = re.compile(r"(?<=[.!?])[\"')]*\s+|(?<=[\u3002\uff01\uff1f])")
+SHORTEST = 6  # words and signs of a sentence
 
 
 @dataclass(frozen=True)
@@ -103,17 +101,6 @@ def is_negation(word: str) -> bool:
     """Tell whether a word is a negation or a word of contrast."""
     small = word.lower().replace("\u2019", "'")
     return small in NEGATIONS or small in CONTRASTS or small.endswith("n't")
-
-
-def split_sentences(text: str) -> list[str]:
-    """Split a text after full stops, question and exclamation marks; cut what is too long."""
-    found = []
-    for sentence in _END.split(text):
-        spans = find_words(sentence)
-        for start in range(0, len(spans), LONGEST):
-            piece = spans[start : start + LONGEST]
-            found.append(sentence[piece[0][0] : piece[-1][1]])
-    return found
 
 
 def find_negated(words: Sequence[str], opinions: Collection[str]) -> tuple[int, int] | None:

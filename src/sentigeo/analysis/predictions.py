@@ -5,7 +5,7 @@ texts are a table of pairs with the columns `pair`, `label` and `phenomenon`. Ev
 every case, so the two are crossed: their intervals speak of other runs and of other cases at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,15 @@ from scipy import stats
 from sklearn.metrics import precision_recall_fscore_support
 
 from sentigeo.errors import UserError
-from sentigeo.stats import CONFIDENCE, Estimate, list_estimates, mean_over_runs, share
+from sentigeo.stats import (
+    CONFIDENCE,
+    Estimate,
+    bootstrap,
+    list_estimates,
+    mean_over_runs,
+    share,
+    share_of_few,
+)
 
 OUTCOMES = ("right", "same answer", "reversed")
 # What a change and a margin show.
@@ -24,6 +32,7 @@ SMALL = "effect too small to be of interest"
 EXCLUDED = "no effect of interest"
 UNDECIDED = "undecided"
 Scores = Mapping[str, np.ndarray]  # (runs, pairs) by name
+Key = tuple[str, str]  # a tier, or a set of texts, and a model
 
 
 def score_pairs(
@@ -102,25 +111,57 @@ def list_phenomena(
 def score_challenge(
     challenge: pd.DataFrame, predicted: np.ndarray, resamples: int
 ) -> dict[str, Estimate]:
-    """Estimate accuracy and pair consistency of (n,) predictions for challenge pairs."""
-    right = np.asarray(predicted) == challenge["label"].to_numpy()
-    return {
-        "challenge_accuracy": mean_over_runs(right, resamples, challenge["pair"]),
-        "challenge_consistency": share(pair_consistency(challenge, predicted)),
-    }
-
-
-def pair_consistency(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.Series:
-    """Tell for each challenge pair, in order of appearance, whether both its sides are right."""
-    right = pd.Series(predicted == challenge["label"].to_numpy(), index=challenge["pair"])
-    return right.groupby(level=0, sort=False).all()
+    """Estimate accuracy and consistency of (n,) or (runs, n) predictions, over pairs and runs."""
+    right = np.atleast_2d(predicted) == challenge["label"].to_numpy()
+    sides = right[:, pair_sides(challenge)]  # (runs, pairs, 2)
+    accuracy = crossed_share(sides.mean(axis=2))
+    if len(right) == 1:
+        accuracy = mean_over_runs(right, resamples, challenge["pair"])
+    return {"challenge_accuracy": accuracy, "challenge_consistency": crossed_share(sides.all(2))}
 
 
 def consistency_by_phenomenon(challenge: pd.DataFrame, predicted: np.ndarray) -> pd.DataFrame:
     """Estimate pair consistency: columns `name` (the phenomenon) and `estimate`."""
-    phenomenon = challenge.drop_duplicates("pair").set_index("pair")["phenomenon"]
-    groups = pair_consistency(challenge, predicted).groupby(phenomenon, sort=False)
+    sides = pair_sides(challenge)
+    right = pd.Series((predicted == challenge["label"].to_numpy())[sides].all(axis=1))
+    groups = right.groupby(challenge["phenomenon"].to_numpy()[sides[:, 0]], sort=False)
     return list_estimates({name.replace("_", " "): share(pairs) for name, pairs in groups}, "name")
+
+
+def estimate_endpoints(pairs: Mapping[Key, Scores]) -> dict[tuple[str, str, str], Estimate]:
+    """Estimate the endpoints of pairs, given by tier and model: by (endpoint, tier, model)."""
+    return {
+        (name, *key): (crossed_mean if name == "logit_difference" else crossed_share)(scores[name])
+        for key, scores in pairs.items()
+        for name in scores
+        if name not in OUTCOMES
+    }
+
+
+def compare_arms(
+    pairs: Mapping[Key, Scores], smallest: Mapping[str, float], arms: Collection[str]
+) -> dict[tuple[str, str, str], tuple[Estimate, str]]:
+    """Compare arms with `without`, by (endpoint, tier, arm), seed by seed and pair by pair.
+
+    Each change comes with what it shows, given the `smallest` effect of interest, and its TOST.
+    """
+    found = {}
+    for tier, arm in [key for key in pairs if key[1] in arms]:
+        for endpoint, margin in smallest.items():
+            after, before = (pairs[tier, name][endpoint] for name in (arm, "without"))
+            change, p = crossed_difference(after, before), equivalence(after - before, margin)
+            told = f"TOST p {'<' if p < 0.001 else '='} {max(p, 0.001):.3f}"
+            found[endpoint, tier, arm] = change, f"{describe_effect(change, p, margin)} ({told})"
+    return found
+
+
+def compare_models(hits: Mapping[Key, np.ndarray], after: str, before: str) -> dict[str, Estimate]:
+    """Compare (runs, n) hits of two models, by set, seed by seed as far as `after` has them."""
+    return {
+        name: crossed_difference(own, hits[name, before][: len(own)])
+        for (name, model), own in hits.items()
+        if model == after
+    }
 
 
 def report_classes(labels: np.ndarray, predicted: np.ndarray, classes: list[str]) -> pd.DataFrame:
@@ -148,16 +189,14 @@ def calibration_error(
 ) -> Estimate:
     """Estimate the expected calibration error, which noise makes larger in a small sample."""
     codes, confidence, right = _bin(chances, labels, bins)
-    gaps, rng = confidence - right, np.random.default_rng(0)
+    gaps = confidence - right
 
     def error(rows: np.ndarray) -> float:
         sums = np.bincount(codes[rows], weights=gaps[rows], minlength=bins)
         return float(np.abs(sums).sum() / len(gaps))
 
-    value = error(np.arange(len(gaps)))
-    found = [error(rng.integers(len(gaps), size=len(gaps))) for _ in range(resamples)]
-    low, high = np.quantile(found, [0.025, 0.975])
-    return Estimate(value, min(float(low), value), max(float(high), value), len(gaps))
+    found = bootstrap(error, len(gaps), resamples)
+    return replace(found, low=min(found.low, found.value), high=max(found.high, found.value))
 
 
 def _bin(chances: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.ndarray, ...]:
@@ -167,8 +206,16 @@ def _bin(chances: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.ndarray
     return codes, confidence, chances.argmax(axis=1) == labels
 
 
-def crossed_mean(values: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
-    """Estimate the mean of (runs, cases) values, with Student's interval within the bounds.
+def crossed_share(hits: np.ndarray) -> Estimate:
+    """Estimate the share of (runs, cases) hits; a single run has Wilson's interval over cases."""
+    if len(hits) == 1:
+        return share_of_few(hits[0])
+    found = crossed_mean(hits)
+    return replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
+
+
+def crossed_mean(values: np.ndarray) -> Estimate:
+    """Estimate the mean of (runs, cases) values, with Student's interval.
 
     Degrees of freedom are Satterthwaite's: the smaller number less one would be safe, but with ten
     runs that hardly differ the interval would be a seventh wider than it need be. In simulations
@@ -177,8 +224,7 @@ def crossed_mean(values: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.
     """
     error, freedom = _crossed_error(values)
     value, half = float(values.mean()), float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * error)
-    low, high = np.clip([value - half, value + half], *bounds)
-    return Estimate(value, float(low), float(high), values.shape[1])
+    return Estimate(value, value - half, value + half, values.shape[1])
 
 
 def crossed_difference(after: np.ndarray, before: np.ndarray) -> Estimate:

@@ -97,7 +97,7 @@ def _check(vectors: np.ndarray, labels: np.ndarray) -> None:
 
 
 def pick_long_rows(lengths: np.ndarray, rows: np.ndarray, limit: int, most: int) -> np.ndarray:
-    """Draw at most so many rows whose texts have more tokens than a limit."""
+    """Draw at most `most` rows whose texts have more tokens than a limit."""
     beyond = rows[lengths[rows] > limit]
     return np.sort(np.random.default_rng(0).permutation(beyond)[:most])
 

@@ -61,7 +61,7 @@ def implied_sizes(rates: list[float], most: int) -> list[int]:
 
 
 def batch_sizes(texts: int, steps: int) -> list[int]:
-    """Return the batch sizes that make so many steps of so many texts, the last one full or not."""
+    """Return the batch sizes that cut texts into that many steps, the last one full or not."""
     sizes = range(1, texts + 1)
     return [size for size in sizes if steps in (texts // size, math.ceil(texts / size))]
 

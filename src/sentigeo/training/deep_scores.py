@@ -77,8 +77,8 @@ def score_ends(result: DrawResult) -> pd.DataFrame:
 
 def compare(ends: pd.DataFrame, measure: str, after: str, before: str) -> pd.DataFrame:
     """Return how much a measure differs between two conditions; sets are rows, draws columns."""
-    found = ends.set_index("condition")
-    tables = [found.loc[name].pivot_table(measure, "set", "draw") for name in (after, before)]
+    both = (ends[ends["condition"] == name] for name in (after, before))
+    tables = [scores.pivot_table(measure, "set", "draw") for scores in both]
     return tables[0] - tables[1]
 
 
@@ -92,7 +92,7 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     """Find where training would stop if it ended once hardly any text changes its cluster.
 
     That is when a smaller share of the texts than the tolerance changes, from the second epoch on;
-    `stops` are such epochs, draw by draw, and accuracies are means over draws.
+    `stops` are these epochs by draw; accuracies are means over draws, the last epoch where none is.
     """
     rows = []
     for (title, condition), found in courses.groupby(["set", "condition"], sort=False):
@@ -100,9 +100,9 @@ def stop_early(courses: pd.DataFrame, tolerance: float) -> pd.DataFrame:
         stops = quiet.groupby("draw").first().reindex(found["draw"].unique())
         told = ["never" if epoch != epoch else f"{epoch:.0f}" for epoch in stops["epoch"]]
         row = {"set": title, "condition": condition, "stops": ", ".join(told)}
-        last = found[found["epoch"] == found["epoch"].max()]
-        means = {"accuracy there": stops["accuracy"].mean(), "in the end": last["accuracy"].mean()}
-        rows.append(row | means)
+        last = found.sort_values("epoch").groupby("draw")["accuracy"].last()
+        there = stops["accuracy"].fillna(last)
+        rows.append(row | {"accuracy there": there.mean(), "in the end": last.mean()})
     return pd.DataFrame(rows)
 
 
@@ -125,7 +125,7 @@ def largest_sizes(
 
 
 def list_sets(draws: Sequence[Draw], most_tokens: int) -> pd.DataFrame:
-    """Describe the sets of texts by their first draws, cut to so many tokens."""
+    """Describe the sets of texts by their first draws, cut to a number of tokens."""
     return pd.DataFrame(
         {
             "set": draw.texts.title,
