@@ -85,8 +85,8 @@ def test_plan_and_curves_have_a_row_for_what_was_trained(study):
     profile = load_profile("quick", **SMALL)
     plan = list_plan([r.run for r in results], corpus, profile).set_index("arm")
     assert plan["seeds"].to_dict() == {
-        "no samples": 3, "4 samples": 3, "8 samples": 3, "positive control": 3, "head only": 2,
-        "head only, 4 samples": 2,
+        "no samples": 3, "4 samples": 3, "8 samples": 3, "positive control": 3,
+        "classification head only": 2, "classification head only, 4 samples": 2,
     }  # fmt: skip
     assert plan.loc["8 samples", ["added texts", "repeats per epoch"]].tolist() == [8, 1]
     assert plan.loc["no samples", ["added texts", "repeats per epoch"]].tolist() == [0, 0]

@@ -60,7 +60,8 @@ def name_models(models: Sequence[str], profile: Profile) -> dict[str, str]:
     names = {
         "without": "no samples", "with": f"{few} samples", f"with_{most}": f"{most} samples",
         "positive_control": "positive control", "head_only": "classification head only",
-        "head_only_with": f"classification head only, {few} samples", "lexicon": "lexicon", "nbsvm": "NB-SVM",
+        "head_only_with": f"classification head only, {few} samples",
+        "lexicon": "lexicon", "nbsvm": "NB-SVM",
         "tfidf": "TF-IDF", "probe_cls": "probe, [CLS]", "probe_mean": "probe, mean pooling",
     }  # fmt: skip
     return {model: names[model] for model in models}

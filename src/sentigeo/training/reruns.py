@@ -172,7 +172,7 @@ def train_together(
 
 
 def gains(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what `with` and `control` gained over `without`, a row per `run` and `epoch`.
+    """Return what `with` and `control` gained over `without`, one row per `run` and `epoch`.
 
     The epoch is the `last`, or the `best` of each arm.
     """
@@ -199,7 +199,7 @@ def _draw_training(
 
 
 def _lay_out(chunk: np.ndarray, arm: str, found: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Lay out (runs, epochs) values by name as a table, a row per run and epoch."""
+    """Lay out (runs, epochs) values by name as a table, one row per run and epoch."""
     epochs = next(iter(found.values())).shape[1]
     run, epoch = np.repeat(chunk, epochs), np.tile(np.arange(1, epochs + 1), len(chunk))
     values = {name: value.ravel() for name, value in found.items()}
