@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jinja2 import StrictUndefined, Template
+from sklearn.preprocessing import StandardScaler
 
 from sentigeo.cache import Store, load_array, package_versions, save_arrays
 from sentigeo.data.handcrafted import draw_dose, take_dose
@@ -149,7 +150,8 @@ def unchanged_texts(
 ) -> dict[int, Texts]:
     """Return all texts as they are below the trained layers, by how many of the lowest these are.
 
-    They are read in one pass: tokens if all layers are trained, and one vector each if none is.
+    They are read in one pass: tokens if all layers are trained, and one vector each if none is,
+    standardised, for on raw ones a classification head converges slowly.
     """
     if not _can_be_cut(encoder) or set(depths) <= {layers}:
         return dict.fromkeys(depths, corpus.tokens)
@@ -158,7 +160,9 @@ def unchanged_texts(
     vectors, trunks = extract(corpus.tokens, encoder, store, kinds, keep)
     found: dict[int, Texts] = {depth: trunks[layer] for depth, layer in below.items()}
     if 0 in depths:
-        found[0] = vectors_as_trunk(layers, vectors.matrix(layers))
+        matrix = vectors.matrix(layers)
+        scaler = StandardScaler().fit(matrix[corpus.rows("train")])
+        found[0] = vectors_as_trunk(layers, scaler.transform(matrix))
     return found | {layers: corpus.tokens}
 
 
