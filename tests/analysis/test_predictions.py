@@ -54,7 +54,10 @@ def test_the_ledger_judges_by_the_endpoints_that_were_fixed():
     primary = fixed["primary"]
     name = "pairs.{tier}.{arm}_minus_without.{endpoint}".format(**primary)
     assert claim.metric == name
-    assert {*claim.verdict["above"].values()} == {fixed["smallest_effects"][primary["endpoint"]]}
+    smallest = fixed["smallest_effects"][primary["endpoint"]]
+    assert {*claim.verdict["rule"]["above"].values()} == {smallest}
+    control = "pairs.{tier}.positive_control.{endpoint}".format(**primary)
+    assert claim.verdict["refuted_only_if"] == {"above": {control: 0}}
     assert name in claim.verdict["above"]
 
 
