@@ -58,7 +58,7 @@ def test_the_ledger_judges_by_the_endpoints_that_were_fixed():
     assert {*claim.verdict["rule"]["above"].values()} == {smallest}
     control = "pairs.{tier}.positive_control.{endpoint}".format(**primary)
     assert claim.verdict["refuted_only_if"] == {"above": {control: 0}}
-    assert name in claim.verdict["above"]
+    assert name in claim.verdict["rule"]["above"]
 
 
 def test_sides_are_found_in_any_order():
